@@ -1,0 +1,196 @@
+"""A chat client: one stateless call to a model. It is all that a judge is allowed to use."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel
+
+from agents_loop.ids import new_id
+from agents_loop.messages import (
+    ChatMessage,
+    ChatRole,
+    Content,
+    JsonValue,
+    UsageContent,
+    UsageDetails,
+    as_messages,
+    join_text,
+)
+from agents_loop.updates import ResponseUpdate, merge_updates
+
+
+class FinishReason(StrEnum):
+    """Why a model stopped writing. Any other string a provider sends is kept as it is."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    TOOL_CALLS = "tool_calls"
+    CONTENT_FILTER = "content_filter"
+    REFUSAL = "refusal"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchemaFormat:
+    """A reply that must be JSON of a schema, sent as it stands."""
+
+    name: str
+    """What the provider is told the schema is called: letters, digits, `_` and `-`."""
+    schema: Mapping[str, JsonValue]
+    strict: bool = True
+
+
+ResponseFormat: TypeAlias = type[BaseModel] | JsonSchemaFormat | Literal["text", "json_object"]
+"""A pydantic model (its strict schema is sent), a schema of one's own, any JSON object, or plain text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions:
+    """What a caller asks of one call. `None` means: not sent, so the provider's own default holds."""
+
+    model_id: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    stop_sequences: Sequence[str] | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    response_format: ResponseFormat | None = None
+    tools: Sequence[Any] = ()
+    additional_properties: Mapping[str, JsonValue] | None = None
+    """Parameters of the provider that have no name here; sent as they are."""
+
+    def over(self, base: ChatOptions | None) -> ChatOptions:
+        """These options on top of others: what is not set here is taken from `base`."""
+        if base is None:
+            return self
+        names = self.__slots__
+        given = {name: value for name in names if (value := getattr(self, name)) not in (None, ())}
+        return replace(base, **given)
+
+
+@dataclass(slots=True)
+class ChatResponse:
+    """What a model answered.
+
+    An answer that ended early is still an answer: `finish_reason` says `length`, `content_filter` or `refusal`,
+    and the partial text and the usage are kept.
+    """
+
+    messages: list[ChatMessage]
+    response_id: str | None = field(default=None, kw_only=True)
+    model_id: str | None = field(default=None, kw_only=True)
+    finish_reason: str | None = field(default=None, kw_only=True)
+    usage: UsageDetails | None = field(default=None, kw_only=True)
+    created_at: float | None = field(default=None, kw_only=True)
+    """Seconds since the epoch."""
+    additional_properties: dict[str, JsonValue] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        given = self.messages
+        if isinstance(given, str):
+            self.messages = [ChatMessage(ChatRole.ASSISTANT, given)]
+        else:
+            self.messages = as_messages(given)
+
+    @property
+    def text(self) -> str:
+        """The messages' texts, a line break between them."""
+        return join_text(self.messages)
+
+    @classmethod
+    def from_updates(cls, updates: Iterable[ChatResponseUpdate]) -> ChatResponse:
+        """The answer that the pieces of a stream amount to."""
+        listed = list(updates)
+        merged = merge_updates(listed)
+        return cls(
+            merged.messages,
+            response_id=merged.response_id,
+            model_id=next((update.model_id for update in reversed(listed) if update.model_id), None),
+            finish_reason=merged.finish_reason,
+            usage=merged.usage,
+            created_at=merged.created_at,
+            additional_properties=merged.additional_properties,
+        )
+
+
+@dataclass(slots=True, init=False)
+class ChatResponseUpdate(ResponseUpdate):
+    """A piece of a model's streamed answer.
+
+    Args:
+        role: Who speaks; `None` where an earlier piece said it.
+        contents: A str, one content, or a sequence of both.
+        model_id: The model that answers.
+        author_name: As in `ResponseUpdate`, like the rest.
+    """
+
+    model_id: str | None
+
+    def __init__(
+        self,
+        role: str | None = None,
+        contents: str | Content | Sequence[str | Content] = (),
+        *,
+        author_name: str | None = None,
+        response_id: str | None = None,
+        message_id: str | None = None,
+        model_id: str | None = None,
+        finish_reason: str | None = None,
+        created_at: float | None = None,
+        additional_properties: dict[str, JsonValue] | None = None,
+    ) -> None:
+        ResponseUpdate.__init__(
+            self,
+            role,
+            contents,
+            author_name=author_name,
+            response_id=response_id,
+            message_id=message_id,
+            finish_reason=finish_reason,
+            created_at=created_at,
+            additional_properties=additional_properties,
+        )
+        self.model_id = model_id
+
+
+class ChatClient(ABC):
+    """One stateless call to a model.
+
+    A client keeps no conversation: everything the model is to see stands in `messages`. It may be used by any
+    number of callers at once. What an SDK raises reaches the caller as it was raised.
+    """
+
+    @abstractmethod
+    async def get_response(
+        self, messages: Sequence[ChatMessage], options: ChatOptions | None = None
+    ) -> ChatResponse:
+        """Ask the model, and wait for its whole answer."""
+
+    async def get_streaming_response(
+        self, messages: Sequence[ChatMessage], options: ChatOptions | None = None
+    ) -> AsyncIterator[ChatResponseUpdate]:
+        """Ask the model, and get its answer in pieces. By default: one update a message of `get_response`."""
+        response = await self.get_response(messages, options)
+        for message in response.messages:
+            yield ChatResponseUpdate(
+                message.role,
+                message.contents,
+                author_name=message.author_name,
+                response_id=response.response_id,
+                message_id=message.message_id or new_id(),
+                model_id=response.model_id,
+            )
+        yield ChatResponseUpdate(
+            contents=[] if response.usage is None else [UsageContent(response.usage)],
+            response_id=response.response_id,
+            model_id=response.model_id,
+            finish_reason=response.finish_reason,
+            created_at=response.created_at,
+            additional_properties=response.additional_properties,
+        )

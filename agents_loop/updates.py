@@ -1,0 +1,178 @@
+"""A streamed answer: its pieces, and how pieces become messages again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from agents_loop.messages import (
+    ChatMessage,
+    ChatRole,
+    Content,
+    JsonValue,
+    TextContent,
+    TextReasoningContent,
+    UsageContent,
+    UsageDetails,
+    as_contents,
+)
+
+
+@dataclass(slots=True, init=False)
+class ResponseUpdate:
+    """A piece of a streamed answer.
+
+    Args:
+        role: Who speaks; `None` where an earlier piece said it.
+        contents: A str, one content, or a sequence of both.
+        author_name: The name of who wrote it.
+        response_id: The answer this piece belongs to.
+        message_id: The message this piece belongs to.
+        finish_reason: Why the answer ended; on its last piece.
+        created_at: Seconds since the epoch.
+        additional_properties: JSON values that travel with the answer.
+    """
+
+    role: str | None
+    contents: list[Content]
+    author_name: str | None
+    response_id: str | None
+    message_id: str | None
+    finish_reason: str | None
+    created_at: float | None
+    additional_properties: dict[str, JsonValue] | None
+
+    def __init__(
+        self,
+        role: str | None = None,
+        contents: str | Content | Sequence[str | Content] = (),
+        *,
+        author_name: str | None = None,
+        response_id: str | None = None,
+        message_id: str | None = None,
+        finish_reason: str | None = None,
+        created_at: float | None = None,
+        additional_properties: dict[str, JsonValue] | None = None,
+    ) -> None:
+        self.role = role
+        self.contents = as_contents(contents)
+        self.author_name = author_name
+        self.response_id = response_id
+        self.message_id = message_id
+        self.finish_reason = finish_reason
+        self.created_at = created_at
+        self.additional_properties = additional_properties
+
+    @property
+    def text(self) -> str:
+        """The `TextContent` parts joined; nothing else."""
+        return "".join([content.text for content in self.contents if isinstance(content, TextContent)])
+
+
+@dataclass(slots=True)
+class MergedUpdates:
+    """What a stream's pieces amount to."""
+
+    messages: list[ChatMessage] = field(default_factory=list[ChatMessage])
+    usage: UsageDetails | None = None
+    response_id: str | None = None
+    finish_reason: str | None = None
+    created_at: float | None = None
+    additional_properties: dict[str, JsonValue] | None = None
+
+
+def merge_updates(updates: Iterable[ResponseUpdate]) -> MergedUpdates:
+    """Merge pieces into messages.
+
+    A piece continues the message of its `message_id` within its response; without an id it continues the last
+    message, unless its response, role or author is another. Usage contents are summed, once each, and leave the
+    messages. The answer's id, finish reason and time are the last ones that were given.
+    """
+    merged = MergedUpdates()
+    open_messages: dict[tuple[str, str], ChatMessage] = {}
+    texts = _Texts()
+    last: tuple[str | None, ChatMessage] | None = None
+    for update in updates:
+        _take_fields(merged, update)
+        contents = _without_usage(merged, update)
+        message = _message_for(update, open_messages, last)
+        if message is None:
+            if not contents and (update.contents or update.role is None):
+                continue
+            message = ChatMessage(update.role or ChatRole.ASSISTANT, [])
+            merged.messages.append(message)
+        message.author_name = message.author_name or update.author_name
+        message.message_id = message.message_id or update.message_id
+        texts.extend(message, contents)
+        last = (update.response_id or (last[0] if last else None), message)
+        if update.response_id is not None and message.message_id is not None:
+            open_messages[update.response_id, message.message_id] = message
+    texts.close()
+    return merged
+
+
+def _take_fields(merged: MergedUpdates, update: ResponseUpdate) -> None:
+    merged.response_id = update.response_id or merged.response_id
+    merged.finish_reason = update.finish_reason or merged.finish_reason
+    merged.created_at = merged.created_at if update.created_at is None else update.created_at
+    if update.additional_properties:
+        merged.additional_properties = (merged.additional_properties or {}) | update.additional_properties
+
+
+def _without_usage(merged: MergedUpdates, update: ResponseUpdate) -> list[Content]:
+    contents: list[Content] = []
+    for content in update.contents:
+        if isinstance(content, UsageContent):
+            merged.usage = (merged.usage or UsageDetails()) + content.details
+        else:
+            contents.append(content)
+    return contents
+
+
+def _message_for(
+    update: ResponseUpdate,
+    open_messages: dict[tuple[str, str], ChatMessage],
+    last: tuple[str | None, ChatMessage] | None,
+) -> ChatMessage | None:
+    """The message that the piece continues, or `None` when it begins one."""
+    if update.response_id is not None and update.message_id is not None:
+        known = open_messages.get((update.response_id, update.message_id))
+        if known is not None and update.role in (None, known.role):
+            return known
+    if last is None:
+        return None
+    response_id, message = last
+    continues = (
+        _same(update.response_id, response_id)
+        and _same(update.message_id, message.message_id)
+        and _same(update.role, message.role)
+        and _same(update.author_name, message.author_name)
+    )
+    return message if continues else None
+
+
+def _same(new: str | None, old: str | None) -> bool:
+    return new is None or old is None or new == old
+
+
+class _Texts:
+    """Adds contents to messages; neighbouring texts become one, joined at the end so that long streams stay linear."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, tuple[TextContent | TextReasoningContent, list[str]]] = {}
+
+    def extend(self, message: ChatMessage, contents: list[Content]) -> None:
+        for content in contents:
+            if not isinstance(content, TextContent | TextReasoningContent):
+                message.contents.append(content)
+                continue
+            previous = message.contents[-1] if message.contents else None
+            if type(previous) is not type(content):
+                previous = replace(content)
+                self._pieces[id(previous)] = (previous, [])
+                message.contents.append(previous)
+            self._pieces[id(previous)][1].append(content.text)
+
+    def close(self) -> None:
+        for content, pieces in self._pieces.values():
+            content.text = "".join(pieces)
