@@ -87,9 +87,7 @@ class AgentResponse:
 
     def __post_init__(self) -> None:
         given = self.messages
-        self.messages = (
-            [ChatMessage(ChatRole.ASSISTANT, given)] if isinstance(given, str) else as_messages(given)
-        )
+        self.messages = [ChatMessage(ChatRole.ASSISTANT, given)] if isinstance(given, str) else as_messages(given)
 
     @property
     def text(self) -> str:
@@ -352,9 +350,7 @@ def updates_of(response: AgentResponse) -> list[AgentResponseUpdate]:
         created_at=response.created_at,
         additional_properties=response.additional_properties,
     )
-    has_more = (
-        closing.contents or closing.finish_reason or closing.created_at or closing.additional_properties
-    )
+    has_more = closing.contents or closing.finish_reason or closing.created_at or closing.additional_properties
     return [*pieces, closing] if has_more else pieces
 
 
@@ -409,9 +405,7 @@ class DelegatingAIAgent(AIAgent):
         self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None
     ) -> AsyncIterator[AgentResponseUpdate]:
         """Stream the inner agent."""
-        async with aclosing(
-            self.inner_agent.run_streaming(messages, session=session, options=options)
-        ) as stream:
+        async with aclosing(self.inner_agent.run_streaming(messages, session=session, options=options)) as stream:
             async for update in stream:
                 yield update
 
@@ -433,9 +427,7 @@ class DelegatingAIAgent(AIAgent):
         return self.inner_agent.get_service(service_type, key) if own is None else own
 
 
-def with_fields(
-    response: AgentResponse, messages: list[ChatMessage], usage: UsageDetails | None
-) -> AgentResponse:
+def with_fields(response: AgentResponse, messages: list[ChatMessage], usage: UsageDetails | None) -> AgentResponse:
     """A copy of a response, of the same type and with the same fields, but for its messages and usage."""
     changed = copy(response)
     changed.messages = messages

@@ -167,9 +167,7 @@ class ChatClient(ABC):
     """
 
     @abstractmethod
-    async def get_response(
-        self, messages: Sequence[ChatMessage], options: ChatOptions | None = None
-    ) -> ChatResponse:
+    async def get_response(self, messages: Sequence[ChatMessage], options: ChatOptions | None = None) -> ChatResponse:
         """Ask the model, and wait for its whole answer."""
 
     async def get_streaming_response(

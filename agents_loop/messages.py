@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 JsonValue: TypeAlias = Any
 """A value that `json.dumps` writes: None, bool, int, float, str, a list of these, or a dict with str keys."""
@@ -225,17 +225,14 @@ def as_contents(contents: str | Content | Sequence[str | Content]) -> list[Conte
     if isinstance(contents, str):
         return [TextContent(contents)]
     if isinstance(contents, CONTENT_TYPES):
-        return [contents]
-    try:
-        pieces = [TextContent(piece) if isinstance(piece, str) else piece for piece in contents]
-    except TypeError:
-        raise TypeError(
-            f"contents must be a str, a content, or a sequence of these, not {contents!r}"
-        ) from None
+        return [cast("Content", contents)]
+    if not isinstance(contents, Iterable):
+        raise TypeError(f"contents must be a str, a content, or a sequence of these, not {contents!r}")
+    pieces = [TextContent(piece) if isinstance(piece, str) else piece for piece in contents]
     for piece in pieces:
         if not isinstance(piece, CONTENT_TYPES):
             raise TypeError(f"a message holds str and contents, not {type(piece).__name__}: {piece!r}")
-    return pieces
+    return cast("list[Content]", pieces)
 
 
 def as_messages(messages: str | ChatMessage | Sequence[str | ChatMessage] | None) -> list[ChatMessage]:
@@ -249,14 +246,10 @@ def as_messages(messages: str | ChatMessage | Sequence[str | ChatMessage] | None
     try:
         listed = [ChatMessage(ChatRole.USER, m) if isinstance(m, str) else m for m in messages]
     except TypeError:
-        raise TypeError(
-            f"messages must be a str, a ChatMessage or a sequence of these, not {messages!r}"
-        ) from None
+        raise TypeError(f"messages must be a str, a ChatMessage or a sequence of these, not {messages!r}") from None
     for message in listed:
         if not isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(
-                f"messages must hold str and ChatMessage, not {type(message).__name__}: {message!r}"
-            )
+            raise TypeError(f"messages must hold str and ChatMessage, not {type(message).__name__}: {message!r}")
     return listed
 
 

@@ -1,0 +1,1 @@
+"""Chat clients of the model providers, one SDK a file."""

@@ -1,0 +1,1 @@
+"""Loops as files: schema, loading, building."""

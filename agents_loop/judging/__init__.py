@@ -1,0 +1,1 @@
+"""What judges share: the verdict, the prompt with its fences, the reading of a reply."""

@@ -1,0 +1,1 @@
+"""The loop: its engine, its agent, and the words around them."""
