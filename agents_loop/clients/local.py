@@ -1,0 +1,292 @@
+"""Models that run in this process: no key, no network, no server to set up.
+
+llama.cpp loads a GGUF file and serves it on a loopback port that only this process has the key of; what is said to
+it is said by the client that all chat completions servers share. Nothing is loaded before the first request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import ctypes
+import importlib
+import importlib.util
+import os
+import secrets
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
+
+from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
+from agents_loop.clients.chat_completions import ChatCompletionsClient
+from agents_loop.clients.chat_completions.sdk import load_openai
+from agents_loop.clients.model_files import KNOWN_MODELS, default_local_model, locate
+from agents_loop.errors import ConfigurationError, MissingExtraError
+from agents_loop.messages import ChatMessage
+
+if TYPE_CHECKING:
+    from agents_loop.clients.chat_completions.sdk import Sdk
+
+DEFAULT_CONTEXT_SIZE = 8192
+_PROMPT_CACHE_MIB = 1024
+_TIMEOUT_S = 3600.0
+_SILENT, _VERBOSE = -1, 3
+
+
+class ModelLoadError(ConfigurationError):
+    """A file is not a model that can be loaded here."""
+
+
+class _RunningServer(Protocol):
+    """What is used of xllamacpp's server. It stops, and frees its memory, when its last reference goes."""
+
+    listening_address: str
+
+
+class LocalModelServer:
+    """A model file, served to this process over the chat completions API.
+
+    One request is answered at a time and the others wait in order, so an answer with a seed doesn't depend on what
+    else is asked, and each has the whole context; the state of earlier prompts is kept, so a worker and a judge that
+    take turns each continue where they were. A request whose caller goes away is stopped, also while it waits.
+    xllamacpp does not let other threads run while it loads a file (seconds for each gigabyte): `start` it where that
+    is no matter.
+
+    Args:
+        path: A GGUF file.
+        context_size: The room for a prompt and its answer, in tokens.
+        name: What the model is called in answers; the file's name when there is none.
+        verbose: Whether llama.cpp writes its log to stderr.
+
+    Raises:
+        MissingExtraError: The extra `local` is not installed.
+        ModelLoadError: The file is not GGUF.
+        ConfigurationError: The context has no room.
+    """
+
+    _shared: ClassVar[dict[tuple[Path, int], LocalModelServer]] = {}
+    _shared_lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        context_size: int = DEFAULT_CONTEXT_SIZE,
+        name: str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        if context_size < 1:
+            raise ConfigurationError(f"context_size must be at least 1 token, not {context_size!r}")
+        _require("xllamacpp", "openai")
+        self.path = Path(path).expanduser().resolve()
+        _require_gguf(self.path)
+        self.name = name or self.path.name
+        self.context_size = context_size
+        self.verbose = verbose
+        self.api_key = secrets.token_urlsafe(24)
+        self._running: _RunningServer | None = None
+        self._lock = threading.Lock()
+
+    @classmethod
+    def shared(
+        cls, path: str | Path, *, context_size: int = DEFAULT_CONTEXT_SIZE, name: str | None = None
+    ) -> LocalModelServer:
+        """The one server of this process for a file and a context size; it keeps the name it was first given."""
+        key = (Path(path).expanduser().resolve(), context_size)
+        with cls._shared_lock:
+            server = cls._shared.get(key)
+            if server is None:
+                server = cls._shared[key] = cls(key[0], context_size=context_size, name=name)
+            return server
+
+    @property
+    def base_url(self) -> str:
+        """The address for clients, up to `/v1`; the model is loaded first if it is not."""
+        return self.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the model is loaded."""
+        return self._running is not None
+
+    def start(self) -> str:
+        """Load the model, unless it is loaded, and give the server's address. It blocks.
+
+        Raises:
+            ModelLoadError: llama.cpp can't load the file.
+        """
+        with self._lock:
+            if self._running is None:
+                self._running = _load(self)
+                _alive.add(self)
+            return f"{self._running.listening_address}/v1"
+
+    def close(self) -> None:
+        """Stop serving and free the memory. A request still under way is cut off; the next `start` loads anew."""
+        with self._lock:
+            self._running = None
+            _alive.discard(self)
+
+    def _abandon(self) -> None:
+        """In a forked child: the server's threads are the parent's, so it must be neither used nor taken down."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._running))
+        self._running = None
+        self._lock = threading.Lock()
+
+
+class LocalChatClient(ChatClient):
+    """A chat client over a model that runs in this process.
+
+    Clients of the same file and context size share one server, which loads at the first request and stays until the
+    process ends. What the model can't do is said by the server, as the OpenAI SDK raises it: a prompt longer than the
+    context is an `openai.BadRequestError`. A model that a call's options name is not looked at.
+
+    Args:
+        model: A known model's name or a path to a GGUF file; without one, `AGENTS_LOOP_MODEL` or the default model.
+        options: Defaults, laid under each call's options.
+        context_size: The room for a prompt and its answer, in tokens.
+
+    Raises:
+        MissingExtraError: The extra `local` is not installed.
+        ModelNotFoundError: The model is not on this machine. It is never fetched from here.
+        ModelLoadError: The file is not GGUF.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | None = None,
+        *,
+        options: ChatOptions | None = None,
+        context_size: int = DEFAULT_CONTEXT_SIZE,
+    ) -> None:
+        _require("xllamacpp", "openai")
+        chosen = str(model or default_local_model())
+        name = chosen if chosen in KNOWN_MODELS else None
+        self.server = LocalModelServer.shared(locate(chosen), context_size=context_size, name=name)
+        self.model_id = self.server.name
+        self._options = options
+        self._connected: tuple[str, ChatCompletionsClient] | None = None
+
+    async def load(self) -> None:
+        """Load the model now, rather than with the first request."""
+        await self._completions()
+
+    async def get_response(self, messages: Sequence[ChatMessage], options: ChatOptions | None = None) -> ChatResponse:
+        """Ask the model, and wait for its whole answer."""
+        completions = await self._completions()
+        return await completions.get_response(messages, options)
+
+    async def get_streaming_response(
+        self, messages: Sequence[ChatMessage], options: ChatOptions | None = None
+    ) -> AsyncIterator[ChatResponseUpdate]:
+        """Ask the model, and get its answer in pieces. Closing the stream stops the model."""
+        completions = await self._completions()
+        stream = cast("Any", completions.get_streaming_response(messages, options))
+        async with aclosing(stream) as updates:
+            async for update in updates:
+                yield update
+
+    async def aclose(self) -> None:
+        """Close this client's connections. The server stays for the others; `server.close()` stops it."""
+        if self._connected is not None:
+            await self._connected[1].aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _completions(self) -> ChatCompletionsClient:
+        """The client of the server as it runs now; after a restart it has another address."""
+        server = self.server
+        url = server.start() if server.is_running else await asyncio.to_thread(server.start)
+        if self._connected is None or self._connected[0] != url:
+            completions = ChatCompletionsClient(
+                lambda: _connect(url, server.api_key),
+                self.model_id,
+                options=self._options,
+                max_tokens_parameter="max_tokens",
+            )
+            self._connected = (url, completions)
+        return self._connected[1]
+
+
+def _connect(url: str, api_key: str) -> Sdk:
+    """An SDK client that goes straight to loopback, past any proxy of the environment; the model may take its time."""
+    openai: Any = load_openai("LocalChatClient", "local")
+    straight = openai.DefaultAsyncHttpxClient(trust_env=False)
+    return openai.AsyncOpenAI(base_url=url, api_key=api_key, max_retries=0, timeout=_TIMEOUT_S, http_client=straight)
+
+
+def _load(server: LocalModelServer) -> _RunningServer:
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read once, when llama.cpp is loaded: waiting must not spin
+    xllamacpp: Any = importlib.import_module("xllamacpp")
+    params = xllamacpp.CommonParams()
+    params.model.path = str(server.path)
+    params.model_alias = {server.name}
+    params.n_ctx = server.context_size
+    params.n_parallel = 1
+    params.cache_ram_mib = _PROMPT_CACHE_MIB
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads()
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [server.api_key]
+    params.ui = params.endpoint_slots = False
+    params.verbosity = _VERBOSE if server.verbose else _SILENT
+    try:
+        return xllamacpp.Server(params)
+    except (RuntimeError, ValueError) as error:
+        raise ModelLoadError(
+            f"{str(server.path)!r} can't be loaded: the file is cut off or damaged, of a kind that this llama.cpp "
+            "doesn't know, or too big for the memory. LocalModelServer(path, verbose=True).start() tells more"
+        ) from error
+
+
+def _threads() -> int:
+    """All cores but one: with all of them, a machine that does anything else too falls to a tenth of the speed."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(1, cores - 1)
+
+
+def _require(*modules: str) -> None:
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtraError("LocalChatClient", "local")
+
+
+def _require_gguf(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise ModelLoadError(f"the model file can't be read: {error}") from error
+    if magic != b"GGUF":
+        raise ModelLoadError(f"{str(path)!r} is not a GGUF file: it begins with {magic!r}")
+
+
+_alive: set[LocalModelServer] = set()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Take the servers down while the interpreter is whole; later, their threads would outlive what they use."""
+    for server in list(_alive):
+        server.close()
+
+
+def _abandon_all() -> None:
+    for server in _alive:
+        server._abandon()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    _alive.clear()
+    LocalModelServer._shared_lock = threading.Lock()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)
