@@ -1,1 +1,170 @@
-"""Placeholder until the public names are complete."""
+"""Re-invoke an agent until its evaluators stop asking for more.
+
+The public names are loaded when they are first used: importing this package loads nothing else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agents_loop.agent import (
+        AgentResponse,
+        AgentResponseStream,
+        AgentResponseUpdate,
+        AgentRunOptions,
+        AgentSession,
+        AIAgent,
+        DelegatingAIAgent,
+    )
+    from agents_loop.chat_client import (
+        ChatClient,
+        ChatOptions,
+        ChatResponse,
+        ChatResponseUpdate,
+        FinishReason,
+        JsonSchemaFormat,
+    )
+    from agents_loop.chat_client_agent import ChatClientAgent
+    from agents_loop.clients.azure_openai import AzureOpenAIChatClient
+    from agents_loop.clients.local import LocalChatClient
+    from agents_loop.clients.openai import OpenAIChatClient
+    from agents_loop.errors import (
+        AgentsLoopError,
+        BudgetExceededError,
+        ConfigurationError,
+        JudgeFailedError,
+        MissingExtraError,
+        ServiceNotFoundError,
+        SessionStateError,
+    )
+    from agents_loop.evaluators.ai_judge import (
+        AIJudgeLoopEvaluator,
+        AIJudgeLoopEvaluatorOptions,
+        JudgeFailurePolicy,
+    )
+    from agents_loop.evaluators.completion_marker import (
+        CompletionMarkerLoopEvaluator,
+        CompletionMarkerLoopEvaluatorOptions,
+    )
+    from agents_loop.evaluators.delegate import DelegateLoopEvaluator
+    from agents_loop.judging.verdict import JudgeVerdict
+    from agents_loop.loop.agent import LoopAgent, LoopEvents
+    from agents_loop.loop.context import LoopContext
+    from agents_loop.loop.evaluation import LoopEvaluation
+    from agents_loop.loop.evaluator import LoopEvaluator
+    from agents_loop.loop.events import (
+        AgentResponded,
+        AgentUpdated,
+        EvaluatorDecided,
+        IterationStarted,
+        LoopEvent,
+        LoopStarted,
+        LoopStopped,
+    )
+    from agents_loop.loop.options import LoopAgentOptions
+    from agents_loop.loop.result import IterationRecord, LoopResult, StopReason
+    from agents_loop.messages import (
+        ChatMessage,
+        ChatRole,
+        DataContent,
+        ErrorContent,
+        FunctionCallContent,
+        FunctionResultContent,
+        TextContent,
+        TextReasoningContent,
+        ToolApprovalRequestContent,
+        ToolApprovalResponseContent,
+        UriContent,
+        UsageContent,
+        UsageDetails,
+    )
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "agent": (
+        "AIAgent",
+        "AgentResponse",
+        "AgentResponseStream",
+        "AgentResponseUpdate",
+        "AgentRunOptions",
+        "AgentSession",
+        "DelegatingAIAgent",
+    ),
+    "chat_client": (
+        "ChatClient",
+        "ChatOptions",
+        "ChatResponse",
+        "ChatResponseUpdate",
+        "FinishReason",
+        "JsonSchemaFormat",
+    ),
+    "chat_client_agent": ("ChatClientAgent",),
+    "clients.azure_openai": ("AzureOpenAIChatClient",),
+    "clients.local": ("LocalChatClient",),
+    "clients.openai": ("OpenAIChatClient",),
+    "errors": (
+        "AgentsLoopError",
+        "BudgetExceededError",
+        "ConfigurationError",
+        "JudgeFailedError",
+        "MissingExtraError",
+        "ServiceNotFoundError",
+        "SessionStateError",
+    ),
+    "evaluators.ai_judge": ("AIJudgeLoopEvaluator", "AIJudgeLoopEvaluatorOptions", "JudgeFailurePolicy"),
+    "evaluators.completion_marker": ("CompletionMarkerLoopEvaluator", "CompletionMarkerLoopEvaluatorOptions"),
+    "evaluators.delegate": ("DelegateLoopEvaluator",),
+    "judging.verdict": ("JudgeVerdict",),
+    "loop.agent": ("LoopAgent", "LoopEvents"),
+    "loop.context": ("LoopContext",),
+    "loop.evaluation": ("LoopEvaluation",),
+    "loop.evaluator": ("LoopEvaluator",),
+    "loop.events": (
+        "AgentResponded",
+        "AgentUpdated",
+        "EvaluatorDecided",
+        "IterationStarted",
+        "LoopEvent",
+        "LoopStarted",
+        "LoopStopped",
+    ),
+    "loop.options": ("LoopAgentOptions",),
+    "loop.result": ("IterationRecord", "LoopResult", "StopReason"),
+    "messages": (
+        "ChatMessage",
+        "ChatRole",
+        "DataContent",
+        "ErrorContent",
+        "FunctionCallContent",
+        "FunctionResultContent",
+        "TextContent",
+        "TextReasoningContent",
+        "ToolApprovalRequestContent",
+        "ToolApprovalResponseContent",
+        "UriContent",
+        "UsageContent",
+        "UsageDetails",
+    ),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [  # noqa: PLE0604 - derived from the table above, which is also what loads them
+    "__version__",
+    *sorted(_HOME_OF),
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

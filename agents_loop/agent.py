@@ -381,7 +381,7 @@ class DelegatingAIAgent(AIAgent):
         self.inner_agent = inner_agent
 
     @property
-    def id(self) -> str:
+    def id(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
         """The inner agent's id."""
         return self.inner_agent.id
 
@@ -400,6 +400,18 @@ class DelegatingAIAgent(AIAgent):
     ) -> AgentResponse:
         """Run the inner agent."""
         return await self.inner_agent.run(messages, session=session, options=options)
+
+    def run_streaming(
+        self,
+        messages: Messages = None,
+        *,
+        session: AgentSession | None = None,
+        options: AgentRunOptions | None = None,
+    ) -> AgentResponseStream:
+        """Stream as `run_core_streaming` says; where it is not overridden this is the inner agent's own stream."""
+        if type(self).run_core_streaming is DelegatingAIAgent.run_core_streaming:
+            return self.inner_agent.run_streaming(messages, session=session, options=options)
+        return super().run_streaming(messages, session=session, options=options)
 
     async def run_core_streaming(
         self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 JsonValue: TypeAlias = Any
 """A value that `json.dumps` writes: None, bool, int, float, str, a list of these, or a dict with str keys."""
@@ -225,14 +225,14 @@ def as_contents(contents: str | Content | Sequence[str | Content]) -> list[Conte
     if isinstance(contents, str):
         return [TextContent(contents)]
     if isinstance(contents, CONTENT_TYPES):
-        return [cast("Content", contents)]
+        return [contents]
     if not isinstance(contents, Iterable):
         raise TypeError(f"contents must be a str, a content, or a sequence of these, not {contents!r}")
     pieces = [TextContent(piece) if isinstance(piece, str) else piece for piece in contents]
     for piece in pieces:
         if not isinstance(piece, CONTENT_TYPES):
             raise TypeError(f"a message holds str and contents, not {type(piece).__name__}: {piece!r}")
-    return cast("list[Content]", pieces)
+    return pieces
 
 
 def as_messages(messages: str | ChatMessage | Sequence[str | ChatMessage] | None) -> list[ChatMessage]:

@@ -1,0 +1,188 @@
+"""The central evaluator: a second model says what is still missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, TypeAlias
+
+from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, FinishReason
+from agents_loop.errors import ConfigurationError, JudgeFailedError
+from agents_loop.judging.prompt import CRITERIA_PLACEHOLDER, draw_nonce, fenced_message, render_instructions
+from agents_loop.judging.reading import VerdictReading, read_reply
+from agents_loop.judging.verdict import DONE_VERDICT_MARKER, MORE_VERDICT_MARKER, UNKNOWN_GAP, VERDICT_FORMAT
+from agents_loop.loop.context import LoopContext
+from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.evaluator import LoopEvaluator
+from agents_loop.messages import ChatMessage, ChatRole, ErrorContent
+from agents_loop.templates import fill
+
+FailureAction: TypeAlias = Literal["raise", "continue"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeFailurePolicy:
+    """What happens, by cause, when the judge gives no verdict.
+
+    `raise` ends the run with an exception that carries the `LoopResult` so far; `continue` runs the agent again with
+    the gap `<unknown>`. An exception of the judge's client always reaches the caller as it was raised.
+    """
+
+    length: FailureAction = "raise"
+    """The reply was cut off by a token limit."""
+    refusal: FailureAction = "raise"
+    content_filter: FailureAction = "raise"
+    unreadable: FailureAction = "continue"
+    """There is neither a boolean nor a marker in it; when the run goes on, the reply's prose is the gap."""
+
+    def __post_init__(self) -> None:
+        for cause in self.__slots__:
+            if getattr(self, cause) not in ("raise", "continue"):
+                raise ConfigurationError(f"{cause} must be 'raise' or 'continue', not {getattr(self, cause)!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AIJudgeLoopEvaluatorOptions:
+    """How a judge is asked, and what the agent hears.
+
+    Raises:
+        TypeError: `criteria` is a str, or holds something else than str.
+    """
+
+    instructions: str | None = None
+    """The system message: a template in which every `{criteria}` is replaced. `None`: `DEFAULT_INSTRUCTIONS`."""
+    criteria: Sequence[str] | None = None
+    """What a response must meet besides the request; blank ones are skipped."""
+    feedback_message_template: str | None = None
+    """The feedback: a template in which `{gap_analysis}` is replaced. `None`: `DEFAULT_FEEDBACK_MESSAGE_TEMPLATE`."""
+    chat_options: ChatOptions | None = None
+    """Asked of every judge call; its `response_format`, when set, replaces the verdict's."""
+    on_failure: JudgeFailurePolicy = JudgeFailurePolicy()
+    new_nonce: Callable[[], str] = draw_nonce
+    """Names the fences: unguessable in use, fixed in a snapshot test."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.criteria, str):
+            raise TypeError("criteria must be a sequence of str, not one str")
+        for criterion in self.criteria or ():
+            if not isinstance(criterion, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"criteria must hold str, not {type(criterion).__name__}")
+
+
+class AIJudgeLoopEvaluator(LoopEvaluator):
+    """Asks a judge whether the request is fully addressed, and goes on with its gap analysis while it is not.
+
+    The judge is called directly: no tools, no session, no middleware. What the agent wrote is data to it, and nothing
+    unclear is a pass (`agents_loop.judging.reading`). The judge sees the request and the answer, and its words reach
+    the agent: mind both where either is confidential or untrusted. LLM judges are costly and err, so consider a cap
+    lower than the loop's default.
+
+    Args:
+        judge_client: The model that judges.
+        options: How it is asked.
+
+    Raises:
+        TypeError: The client is `None` or no `ChatClient`.
+    """
+
+    CRITERIA_PLACEHOLDER: ClassVar[str] = CRITERIA_PLACEHOLDER
+    GAP_ANALYSIS_PLACEHOLDER: ClassVar[str] = "{gap_analysis}"
+    DONE_VERDICT_MARKER: ClassVar[str] = DONE_VERDICT_MARKER
+    MORE_VERDICT_MARKER: ClassVar[str] = MORE_VERDICT_MARKER
+
+    DEFAULT_INSTRUCTIONS: ClassVar[str] = f"""\
+You judge whether an agent's latest response fully addresses a user's original request. You do not answer the request \
+yourself and you do not talk to the agent.
+
+Go through everything the request asks for, stated limits and formats included, and look for each in the response. \
+The response is complete only if nothing is missing, unfinished, promised for later, or merely claimed to be there. \
+When in doubt, it is not complete.{CRITERIA_PLACEHOLDER}
+
+Reply with one JSON object of two fields, in this order: "gapAnalysis", a string that names each thing that is missing \
+or wrong (empty if nothing is), then "answered", true if the response is complete and false otherwise. If you can't \
+write JSON, write what is missing and then, on a line of its own, {DONE_VERDICT_MARKER} if the response is complete or \
+{MORE_VERDICT_MARKER} if it is not."""
+
+    DEFAULT_FEEDBACK_MESSAGE_TEMPLATE: ClassVar[str] = f"""\
+Your last response does not fully address the original request yet. What is missing or wrong:
+
+{GAP_ANALYSIS_PLACEHOLDER}
+
+Please go on and deliver the complete answer."""
+
+    def __init__(self, judge_client: ChatClient, options: AIJudgeLoopEvaluatorOptions | None = None) -> None:
+        if not isinstance(judge_client, ChatClient):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"judge_client must be a ChatClient, not {type(judge_client).__name__}")
+        options = options or AIJudgeLoopEvaluatorOptions()
+        given = options.instructions
+        self._client = judge_client
+        self._options = options
+        self._instructions = render_instructions(
+            self.DEFAULT_INSTRUCTIONS if given is None else given, options.criteria or ()
+        )
+        template = options.feedback_message_template
+        self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
+        asked = options.chat_options or ChatOptions()
+        self._chat_options = replace(asked, response_format=asked.response_format or VERDICT_FORMAT)
+
+    def build_messages(self, context: LoopContext) -> list[ChatMessage]:
+        """What the judge is sent: a system and a user message. No model is called."""
+        return [
+            ChatMessage(ChatRole.SYSTEM, self._instructions),
+            fenced_message(context.initial_messages, context.last_response, self._options.new_nonce),
+        ]
+
+    async def evaluate(self, context: LoopContext) -> LoopEvaluation:
+        """Ask the judge about the latest response.
+
+        Raises:
+            JudgeFailedError: The judge's reply was cut off, refused or filtered, and the policy is to raise.
+        """
+        response = await self._client.get_response(self.build_messages(context), self._chat_options)
+        context.report_usage(response.usage)
+        cause = _failure_of(response)
+        if cause is not None:
+            return self._without_verdict(response, cause)
+        reading = read_reply(_verdict_text(response))
+        if not reading.readable and self._options.on_failure.unreadable == "raise":
+            raise JudgeFailedError("unreadable", "neither a boolean nor a marker in the reply")
+        if reading.answered:
+            return LoopEvaluation.stop(details=_details(reading))
+        return LoopEvaluation.continue_(self._feedback(reading.gap), details=_details(reading))
+
+    def _without_verdict(self, response: ChatResponse, cause: str) -> LoopEvaluation:
+        if getattr(self._options.on_failure, cause) == "raise":
+            raise JudgeFailedError(cause, _error_text(response))
+        return LoopEvaluation.continue_(self._feedback(UNKNOWN_GAP), note=f"the judge gave no verdict: {cause}")
+
+    def _feedback(self, gap: str) -> str:
+        return fill(self._template, {self.GAP_ANALYSIS_PLACEHOLDER: gap})
+
+
+def _details(reading: VerdictReading) -> dict[str, object]:
+    return {"answered": reading.answered, "gapAnalysis": reading.gap, "readable": reading.readable}
+
+
+def _failure_of(response: ChatResponse) -> str | None:
+    match response.finish_reason:
+        case FinishReason.LENGTH:
+            return "length"
+        case FinishReason.CONTENT_FILTER:
+            return "content_filter"
+        case FinishReason.REFUSAL:
+            return "refusal"
+        case _:
+            return None
+
+
+def _verdict_text(response: ChatResponse) -> str:
+    """The text of the judge's last assistant message that has any."""
+    for message in reversed(response.messages):
+        if message.role == "assistant" and (text := message.text).strip():
+            return text
+    return ""
+
+
+def _error_text(response: ChatResponse) -> str:
+    contents = [content for message in response.messages for content in message.contents]
+    return "; ".join([content.message for content in contents if isinstance(content, ErrorContent)])

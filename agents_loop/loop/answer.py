@@ -1,0 +1,39 @@
+"""Which part of a response is the agent's answer."""
+
+from __future__ import annotations
+
+from agents_loop.agent import AgentResponse
+from agents_loop.messages import ChatMessage, ChatRole, join_text
+
+_NOT_THE_AGENT = frozenset({ChatRole.SYSTEM, ChatRole.USER, ChatRole.TOOL})
+
+
+def reply_text(response: AgentResponse) -> str:
+    """All that the agent itself wrote; not the messages of a user or a tool that a transcript holds too."""
+    messages = response.messages
+    if len(messages) == 1 and messages[0].role == "assistant":
+        return messages[0].text
+    return join_text([message for message in messages if message.role not in _NOT_THE_AGENT])
+
+
+def answer_messages(response: AgentResponse) -> list[ChatMessage]:
+    """The messages of the answer: what the agent wrote after the last message of a user or a tool.
+
+    So the text before a tool call is no part of it, nor are the earlier drafts of a loop within a loop. If a response
+    ends with a tool's result, it is what the agent wrote before that.
+    """
+    end = len(response.messages)
+    while end and response.messages[end - 1].role in _NOT_THE_AGENT:
+        end -= 1
+    start = end
+    while start and response.messages[start - 1].role not in _NOT_THE_AGENT:
+        start -= 1
+    return response.messages[start:end]
+
+
+def answer_text(response: AgentResponse) -> str:
+    """The text of the answer; empty for an answer that has none, such as a tool call or an image."""
+    messages = response.messages
+    if len(messages) == 1 and messages[0].role == "assistant":
+        return messages[0].text
+    return join_text(answer_messages(response))

@@ -1,0 +1,115 @@
+"""What an evaluator sees of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
+
+from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent, Messages
+from agents_loop.messages import ChatMessage, UsageDetails, as_messages, sum_usage
+
+
+class FeedbackLog(Sequence["str | None"]):
+    """The feedback so far, one entry for each re-invocation, in order. It can be read, not written."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: list[str | None]) -> None:
+        self._entries = entries
+
+    @overload
+    def __getitem__(self, index: int) -> str | None: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str | None]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str | None] | None:
+        return self._entries[index]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self._entries)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, FeedbackLog | list | tuple):
+            return self._entries == list(other)  # pyright: ignore[reportUnknownArgumentType]
+        return NotImplemented
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return f"FeedbackLog({self._entries!r})"
+
+
+class LoopContext:
+    """The state of one run that evaluators read, and a bag that they may write.
+
+    One context serves a whole run: its `session`, `last_response` and `iteration` move on with it.
+
+    Args:
+        agent: The inner agent.
+        session: The session in use.
+        initial_messages: The caller's messages.
+        last_response: The inner agent's latest response.
+        run_options: What the caller asked of the run.
+        iteration: Which iteration the response is from, counted from 1.
+        feedback: The feedback of the re-invocations so far.
+
+    Raises:
+        TypeError: The agent, the session, the messages or the response is `None`.
+    """
+
+    __slots__ = (
+        "_reported_usage",
+        "additional_properties",
+        "agent",
+        "feedback",
+        "initial_messages",
+        "iteration",
+        "last_response",
+        "run_options",
+        "session",
+    )
+
+    def __init__(
+        self,
+        agent: AIAgent,
+        session: AgentSession,
+        initial_messages: Messages,
+        last_response: AgentResponse,
+        run_options: AgentRunOptions | None = None,
+        *,
+        iteration: int = 1,
+        feedback: Iterable[str | None] = (),
+    ) -> None:
+        required = {
+            "agent": agent,
+            "session": session,
+            "initial_messages": initial_messages,
+            "last_response": last_response,
+        }
+        for name, value in required.items():
+            if value is None:
+                raise TypeError(f"{name} must not be None")
+        self.agent = agent
+        self.session = session
+        self.initial_messages: Sequence[ChatMessage] = tuple(as_messages(initial_messages))
+        self.last_response = last_response
+        self.run_options = run_options
+        self.iteration = iteration
+        self.feedback = feedback if isinstance(feedback, FeedbackLog) else FeedbackLog(list(feedback))
+        self.additional_properties: dict[str, Any] = {}
+        self._reported_usage: list[UsageDetails | None] = []
+
+    def report_usage(self, usage: UsageDetails | None) -> None:
+        """Tell the run what a model call of an evaluator used, so that the result counts it."""
+        if usage is not None:
+            self._reported_usage.append(usage)
+
+    def take_reported_usage(self) -> UsageDetails | None:
+        """What evaluators reported since this was last asked: for the loop."""
+        if not self._reported_usage:
+            return None
+        reported = sum_usage(self._reported_usage)
+        self._reported_usage.clear()
+        return reported

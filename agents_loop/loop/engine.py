@@ -1,0 +1,256 @@
+"""The one loop. `run`, `run_streaming` and `events` all read the events that it yields."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent
+from agents_loop.errors import BudgetExceededError
+from agents_loop.loop.answer import answer_text
+from agents_loop.loop.asking import Outcome, ask, ask_all, outcome_of
+from agents_loop.loop.context import FeedbackLog, LoopContext
+from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.evaluator import LoopEvaluator
+from agents_loop.loop.events import (
+    AgentResponded,
+    AgentUpdated,
+    EvaluatorDecided,
+    IterationStarted,
+    LoopEvent,
+    LoopStarted,
+    LoopStopped,
+)
+from agents_loop.loop.options import LoopAgentOptions
+from agents_loop.loop.result import IterationRecord, LoopResult, StopReason, attach_result
+from agents_loop.loop.sessions import RunSessions
+from agents_loop.loop.transcript import transcript_response
+from agents_loop.messages import (
+    ChatMessage,
+    ChatRole,
+    ToolApprovalRequestContent,
+    ToolApprovalResponseContent,
+    sum_usage,
+)
+
+FEEDBACK_HEADING = "## Feedback"
+
+
+class LoopRun:
+    """One run of a loop: its state, and its events.
+
+    Args:
+        inner_agent: The agent that is run again and again.
+        evaluators: Who judges it, in order.
+        options: How the loop runs.
+        max_iterations: The cap that holds.
+        logger: Told when the cap ends the run.
+        messages: The caller's.
+        session: The caller's, if any.
+        run_options: Handed to every inner run.
+        streaming: Whether the inner agent is streamed: the engine's one switch.
+    """
+
+    def __init__(
+        self,
+        inner_agent: AIAgent,
+        evaluators: Sequence[LoopEvaluator],
+        options: LoopAgentOptions,
+        max_iterations: int,
+        logger: logging.Logger,
+        *,
+        messages: list[ChatMessage],
+        session: AgentSession | None,
+        run_options: AgentRunOptions | None,
+        streaming: bool,
+    ) -> None:
+        self._agent = inner_agent
+        self._evaluators = evaluators
+        self._options = options
+        self._max_iterations = max_iterations
+        self._logger = logger
+        self._messages = tuple(messages)
+        self._sessions = RunSessions(inner_agent, options, session)
+        self._run_options = run_options
+        self._streaming = streaming
+        self._records: list[IterationRecord] = []
+        self._feedback: list[str | None] = []
+        self._judging = False
+        self.run_id = options.new_id()
+        self._started_at = options.clock()
+        self.result: LoopResult | None = None
+
+    async def events(self) -> AsyncGenerator[LoopEvent, None]:  # noqa: C901, PLR0912, PLR0915 - the one loop, in one place
+        """Run, and yield each fact as it happens. The result is set however the run ends."""
+        try:
+            yield LoopStarted(self.run_id, self._messages, self._max_iterations)
+            session = await self._sessions.first()
+            agent_input, on_behalf_of = self._messages, ()
+            number, context = 0, None
+            while True:
+                number += 1
+                iteration_started_at = self._options.clock()
+                yield IterationStarted(number, agent_input, on_behalf_of)
+                if self._streaming:
+                    stream = self._agent.run_streaming(agent_input, session=session, options=self._run_options)
+                    async with aclosing(stream):
+                        async for update in stream:
+                            yield AgentUpdated(number, update)
+                        response = await stream.final_response()
+                else:
+                    response = await self._agent.run(agent_input, session=session, options=self._run_options)
+                record = IterationRecord(
+                    number,
+                    agent_input,
+                    response,
+                    (),
+                    response.usage,
+                    self._options.clock() - iteration_started_at,
+                    on_behalf_of,
+                )
+                self._records.append(record)
+                yield AgentResponded(number, response)
+
+                ended = self._ending_before_evaluation(number, response)
+                if ended is None:
+                    context = self._context(context, session, response, number)
+                    evaluations: list[LoopEvaluation] = []
+                    self._judging = True
+                    try:
+                        if self._options.evaluation_mode == "all" and len(self._evaluators) > 1:
+                            await ask_all(self._evaluators, context, evaluations)
+                            for evaluation in evaluations:
+                                yield EvaluatorDecided(number, evaluation)
+                        else:
+                            for evaluator in self._evaluators:
+                                evaluation = await ask(evaluator, context)
+                                evaluations.append(evaluation)
+                                yield EvaluatorDecided(number, evaluation)
+                                if evaluation.decision != "stop":
+                                    break
+                    finally:
+                        self._complete(record, evaluations, context, iteration_started_at)
+                    self._judging = False
+                    outcome = outcome_of(evaluations)
+                    ended = self._ending_after_evaluation(number, outcome)
+                    if ended is None:
+                        session = await self._sessions.next()
+                        agent_input, on_behalf_of = self._next_input(outcome)
+                        continue
+                self.result = self._result(*ended)
+                yield LoopStopped(
+                    self.result,
+                    transcript_response(self._records, self.result, self._options, streaming=self._streaming),
+                )
+                return
+        except BaseException as error:
+            if self.result is None:
+                self.result = self._result(*self._failure(error))
+                attach_result(error, self.result)
+                if isinstance(error, Exception):
+                    yield LoopStopped(self.result, None)
+            raise
+
+    def _ending_before_evaluation(self, number: int, response: AgentResponse) -> tuple[StopReason, str | None] | None:
+        pending = pending_approvals(response)
+        if pending:
+            tools = ", ".join(request.tool_call.name for request in pending)
+            return StopReason.PENDING_APPROVAL, f"waiting for approval of: {tools}"
+        if number >= self._max_iterations and not self._options.evaluate_final_iteration:
+            return self._capped(number)
+        return None
+
+    def _ending_after_evaluation(self, number: int, outcome: Outcome) -> tuple[StopReason, str | None] | None:
+        if outcome.aborted is not None:
+            return StopReason.ABORTED, outcome.aborted.reason
+        if not outcome.goes_on:
+            return StopReason.SATISFIED, None
+        return self._capped(number) if number >= self._max_iterations else None
+
+    def _capped(self, number: int) -> tuple[StopReason, str | None]:
+        self._logger.info("Loop run %s ended at max_iterations=%d", self.run_id, number)
+        return StopReason.MAX_ITERATIONS, f"{number} of {self._max_iterations} iterations"
+
+    def _context(
+        self, context: LoopContext | None, session: AgentSession, response: AgentResponse, number: int
+    ) -> LoopContext:
+        if context is None:
+            log = FeedbackLog(self._feedback)
+            return LoopContext(
+                self._agent, session, self._messages, response, self._run_options, iteration=number, feedback=log
+            )
+        context.session = session
+        context.last_response = response
+        context.iteration = number
+        return context
+
+    def _complete(
+        self, record: IterationRecord, evaluations: list[LoopEvaluation], context: LoopContext, started_at: float
+    ) -> None:
+        record.evaluations = tuple(evaluations)
+        record.duration_s = self._options.clock() - started_at
+        judged = context.take_reported_usage()
+        if judged is not None:
+            record.usage = judged if record.usage is None else record.usage + judged
+
+    def _next_input(self, outcome: Outcome) -> tuple[tuple[ChatMessage, ...], tuple[ChatMessage, ...]]:
+        """The next input, and the part of it that the loop sends in the caller's place."""
+        self._feedback.append(outcome.feedback)
+        if outcome.messages is not None:
+            explicit = tuple(
+                [m if m.message_id else replace(m, message_id=self._options.new_id()) for m in outcome.messages]
+            )
+            sent = explicit if outcome.feedback is None else (*explicit, self._written(outcome.feedback))
+            return sent, sent
+        if not self._options.fresh_context_per_iteration:
+            sent = () if outcome.feedback is None else (self._written(outcome.feedback),)
+            return sent, sent
+        entries = [entry for entry in self._feedback if entry is not None]
+        if not entries:
+            return self._messages, ()
+        heard = self._written("\n".join([FEEDBACK_HEADING, "", *[f"- {entry}" for entry in entries]]))
+        return (*self._messages, heard), (heard,)
+
+    def _written(self, text: str) -> ChatMessage:
+        return ChatMessage(
+            ChatRole.USER,
+            text,
+            author_name=self._options.on_behalf_of_author_name,
+            message_id=self._options.new_id(),
+        )
+
+    def _failure(self, error: BaseException) -> tuple[StopReason, str | None]:
+        if isinstance(error, asyncio.CancelledError | GeneratorExit | KeyboardInterrupt):
+            return StopReason.CANCELLED, None
+        said = f"{type(error).__name__}: {error}"
+        if isinstance(error, BudgetExceededError):
+            return StopReason.BUDGET_EXCEEDED, str(error)
+        return (StopReason.EVALUATOR_FAILED if self._judging else StopReason.FAILED), said
+
+    def _result(self, reason: StopReason, detail: str | None) -> LoopResult:
+        return LoopResult(
+            self.run_id,
+            reason,
+            detail,
+            tuple(self._records),
+            answer_text(self._records[-1].response) if self._records else "",
+            self._sessions.current,
+            sum_usage(record.usage for record in self._records),
+            self._options.clock() - self._started_at,
+        )
+
+
+def pending_approvals(response: AgentResponse) -> list[ToolApprovalRequestContent]:
+    """The tool calls that wait for approval, but for those that the same response answers."""
+    requests: list[ToolApprovalRequestContent] = []
+    answered: set[str] = set()
+    for message in response.messages:
+        for content in message.contents:
+            if isinstance(content, ToolApprovalRequestContent):
+                requests.append(content)
+            elif isinstance(content, ToolApprovalResponseContent):
+                answered.add(content.request_id)
+    return [request for request in requests if request.request_id not in answered]

@@ -1,0 +1,117 @@
+"""What an evaluator says after an iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from agents_loop.agent import Messages
+from agents_loop.errors import ConfigurationError
+from agents_loop.messages import ChatMessage, JsonValue, as_messages
+
+Decision: TypeAlias = Literal["continue", "stop", "abort"]
+
+
+@dataclass(slots=True)
+class LoopEvaluation:
+    """An evaluator's word: go on, I ask for no more, or end the run for good.
+
+    Made by `stop`, `continue_`, `continue_with_messages` and `abort`; not to be changed afterwards.
+    """
+
+    decision: Decision
+    """`stop` means "I do not ask for more"; it is no veto. `abort` outranks every wish to go on."""
+    feedback: str | None = None
+    """What the agent is to hear next, verbatim; never blank."""
+    messages: tuple[ChatMessage, ...] | None = None
+    """The next input, verbatim, in place of feedback."""
+    reason: str | None = None
+    """Why the run is aborted."""
+    score: float | None = None
+    """How good the answer is, from 0 to 1."""
+    note: str | None = None
+    """Recorded, never sent to the agent."""
+    details: JsonValue = None
+    """A JSON value; recorded, never sent to the agent."""
+    evaluator: str | None = field(default=None, compare=False)
+    """Who said it: set by the loop in what it records."""
+
+    @property
+    def should_reinvoke(self) -> bool:
+        """Whether this evaluator wants another iteration."""
+        return self.decision == "continue"
+
+    @classmethod
+    def stop(cls, *, score: float | None = None, note: str | None = None, details: JsonValue = None) -> LoopEvaluation:
+        """Ask for no more.
+
+        Raises:
+            ConfigurationError: The score is not a number from 0 to 1.
+        """
+        return cls("stop", None, None, None, _checked(score), note, details)
+
+    @classmethod
+    def continue_(
+        cls,
+        feedback: str | None = None,
+        *,
+        score: float | None = None,
+        note: str | None = None,
+        details: JsonValue = None,
+    ) -> LoopEvaluation:
+        """Ask for another iteration, with feedback for the agent. Blank feedback is none.
+
+        Raises:
+            TypeError: The feedback is not a str.
+            ConfigurationError: The score is not a number from 0 to 1.
+        """
+        if feedback is not None:
+            if not isinstance(feedback, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"feedback must be a str or None, not {type(feedback).__name__}")
+            if not feedback or feedback.isspace():
+                feedback = None
+        return cls("continue", feedback, None, None, _checked(score), note, details)
+
+    @classmethod
+    def continue_with_messages(
+        cls,
+        messages: Messages,
+        *,
+        score: float | None = None,
+        note: str | None = None,
+        details: JsonValue = None,
+    ) -> LoopEvaluation:
+        """Ask for another iteration whose input is these messages, verbatim.
+
+        Raises:
+            TypeError: `messages` is `None` or holds something else than messages.
+            ConfigurationError: The score is not a number from 0 to 1.
+        """
+        if messages is None:
+            raise TypeError("messages must not be None: pass messages, or use continue_()")
+        return cls("continue", None, tuple(as_messages(messages)), None, _checked(score), note, details)
+
+    @classmethod
+    def abort(
+        cls, reason: str, *, score: float | None = None, note: str | None = None, details: JsonValue = None
+    ) -> LoopEvaluation:
+        """End the run for good.
+
+        Raises:
+            TypeError: The reason is not a str.
+            ConfigurationError: The reason is blank, or the score is not a number from 0 to 1.
+        """
+        if not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"reason must be a str, not {type(reason).__name__}")
+        if not reason.strip():
+            raise ConfigurationError("reason must not be blank: it is what the run's result says")
+        return cls("abort", None, None, reason, _checked(score), note, details)
+
+
+def _checked(score: float | None) -> float | None:
+    if score is None:
+        return None
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_number or not 0 <= score <= 1:
+        raise ConfigurationError(f"score must be a number from 0 to 1, not {score!r}")
+    return score

@@ -1,0 +1,69 @@
+"""The facts of a run, in the order in which they happen. The stream, the trace and the result are made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from agents_loop.agent import AgentResponse, AgentResponseUpdate
+from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.result import LoopResult
+from agents_loop.messages import ChatMessage
+
+
+@dataclass(slots=True)
+class LoopStarted:
+    """A run begins."""
+
+    run_id: str
+    messages: tuple[ChatMessage, ...]
+    """The caller's."""
+    max_iterations: int
+
+
+@dataclass(slots=True)
+class IterationStarted:
+    """The inner agent is about to be run."""
+
+    number: int
+    """Counted from 1."""
+    input: tuple[ChatMessage, ...]
+    """All that the agent is sent."""
+    on_behalf_of: tuple[ChatMessage, ...]
+    """The part of it that the loop sends in the caller's place."""
+
+
+@dataclass(slots=True)
+class AgentUpdated:
+    """A piece of the inner agent's response; only in streaming runs."""
+
+    number: int
+    update: AgentResponseUpdate
+
+
+@dataclass(slots=True)
+class AgentResponded:
+    """The inner agent's run is complete."""
+
+    number: int
+    response: AgentResponse
+
+
+@dataclass(slots=True)
+class EvaluatorDecided:
+    """An evaluator has spoken; `evaluation.evaluator` names it."""
+
+    number: int
+    evaluation: LoopEvaluation
+
+
+@dataclass(slots=True)
+class LoopStopped:
+    """The run is over. If it failed, the exception follows."""
+
+    result: LoopResult
+    response: AgentResponse | None
+    """What the caller gets; `None` when the run failed."""
+
+
+LoopEvent: TypeAlias = LoopStarted | IterationStarted | AgentUpdated | AgentResponded | EvaluatorDecided | LoopStopped

@@ -1,0 +1,164 @@
+"""How a run went."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agents_loop.agent import AgentResponse, AgentResponseStream, AgentSession
+from agents_loop.loop.answer import answer_text
+from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.message_json import usage_to_json
+from agents_loop.messages import ChatMessage, JsonValue, UsageDetails
+
+_ATTACHED = "__agents_loop_result__"
+
+
+class StopReason(StrEnum):
+    """Why a run ended."""
+
+    SATISFIED = "satisfied"
+    """No evaluator asked for more."""
+    MAX_ITERATIONS = "max_iterations"
+    """The cap on iterations was reached."""
+    PENDING_APPROVAL = "pending_approval"
+    """A tool call waits for a person's approval."""
+    PENDING_INPUT = "pending_input"
+    """A person is asked something else; the question is in `stop_detail`."""
+    ABORTED = "aborted"
+    """An evaluator ended the run; the why is in `stop_detail`."""
+    STALLED = "stalled"
+    """The iterations no longer change anything."""
+    BUDGET_EXCEEDED = "budget_exceeded"
+    """A limit on spending was reached."""
+    DEADLINE = "deadline"
+    """The time was up."""
+    EVALUATOR_FAILED = "evaluator_failed"
+    """An evaluator raised."""
+    FAILED = "failed"
+    """The inner agent raised."""
+    CANCELLED = "cancelled"
+    """The run was cancelled, or its stream closed early."""
+
+
+@dataclass(slots=True)
+class IterationRecord:
+    """One completed run of the inner agent, and what was said of it."""
+
+    number: int
+    """Counted from 1."""
+    input: tuple[ChatMessage, ...]
+    """All that the agent was sent."""
+    response: AgentResponse
+    """The inner agent's response, as it gave it."""
+    evaluations: tuple[LoopEvaluation, ...]
+    """What the evaluators that were asked said, in order; `evaluator` names them."""
+    usage: UsageDetails | None
+    """What the iteration used: the agent's run, and the evaluators' calls as far as they reported them."""
+    duration_s: float
+    on_behalf_of: tuple[ChatMessage, ...] = ()
+    """The part of the input that the loop sent in the caller's place."""
+
+
+@dataclass(slots=True)
+class LoopResult:
+    """How a run went: why it stopped, each iteration, what it cost. Not to be changed."""
+
+    run_id: str
+    stop_reason: StopReason
+    stop_detail: str | None
+    """More about the reason, for people."""
+    iterations: tuple[IterationRecord, ...]
+    """The completed iterations, in order."""
+    output: str
+    """The last answer's text; empty when there is none."""
+    session: AgentSession | None
+    """The session in use when the run ended."""
+    usage: UsageDetails | None
+    """What the run used, evaluators included as far as they report it. The response's `usage` is the agent's."""
+    duration_s: float
+
+    @staticmethod
+    def of(source: object) -> LoopResult | None:
+        """The result of the run behind a response, a stream, an event iterator or an exception; `None` without one.
+
+        An exception's causes are searched too, so the `TimeoutError` of a timeout around a run has one. Where loops
+        nest it is the outer loop's; the inner ones are those of `iterations[n].response`.
+        """
+        if isinstance(source, BaseException):
+            return _of_exception(source)
+        if isinstance(source, AgentResponse):
+            found = source.loop_result
+        elif isinstance(source, AgentResponseStream):
+            found = getattr(source.owner, "result", None)
+        else:
+            found = getattr(source, "result", None)
+        return found if isinstance(found, LoopResult) else None
+
+    def to_json(self) -> str:
+        """The result as one JSON object; messages are reduced to their role and text."""
+        return json.dumps(result_to_json(self), ensure_ascii=False)
+
+
+def attach_result(error: BaseException, result: LoopResult) -> None:
+    """Let a result be read from an exception. An outer loop's replaces the inner one's."""
+    error.__dict__[_ATTACHED] = result
+
+
+def _of_exception(error: BaseException) -> LoopResult | None:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        found = current.__dict__.get(_ATTACHED)
+        if isinstance(found, LoopResult):
+            return found
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return None
+
+
+def result_to_json(result: LoopResult) -> dict[str, JsonValue]:
+    """The result as a JSON value."""
+    return {
+        "run_id": result.run_id,
+        "stop_reason": result.stop_reason.value,
+        "stop_detail": result.stop_detail,
+        "output": result.output,
+        "iterations": [_iteration_to_json(record) for record in result.iterations],
+        "usage": _usage_or_none(result.usage),
+        "duration_s": result.duration_s,
+    }
+
+
+def _iteration_to_json(record: IterationRecord) -> dict[str, JsonValue]:
+    return {
+        "number": record.number,
+        "input": [{"role": str(message.role), "text": message.text} for message in record.input],
+        "output": answer_text(record.response),
+        "evaluations": [evaluation_to_json(evaluation) for evaluation in record.evaluations],
+        "usage": _usage_or_none(record.usage),
+        "duration_s": record.duration_s,
+    }
+
+
+def evaluation_to_json(evaluation: LoopEvaluation) -> dict[str, JsonValue]:
+    """An evaluation as a JSON value; `reason`, `messages` and `details` only where there are any."""
+    fields: dict[str, JsonValue] = {
+        "evaluator": evaluation.evaluator,
+        "decision": evaluation.decision,
+        "feedback": evaluation.feedback,
+        "score": evaluation.score,
+        "note": evaluation.note,
+    }
+    if evaluation.reason is not None:
+        fields["reason"] = evaluation.reason
+    if evaluation.messages is not None:
+        fields["messages"] = [{"role": str(m.role), "text": m.text} for m in evaluation.messages]
+    if evaluation.details is not None:
+        fields["details"] = evaluation.details
+    return fields
+
+
+def _usage_or_none(usage: UsageDetails | None) -> JsonValue:
+    return None if usage is None else usage_to_json(usage)

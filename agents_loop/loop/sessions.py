@@ -1,0 +1,49 @@
+"""Which session each iteration of a run uses."""
+
+from __future__ import annotations
+
+from agents_loop.agent import AgentSession, AIAgent
+from agents_loop.loop.options import LoopAgentOptions
+from agents_loop.messages import JsonValue
+
+
+class RunSessions:
+    """The sessions of one run.
+
+    Without a session of the caller's, one is made before the first iteration. With fresh context the session is
+    replaced before every re-invocation: one that the loop made is made anew; the caller's is written down once, before
+    the first iteration, and each re-invocation gets a clone of that. The first iteration runs on the caller's own.
+    """
+
+    def __init__(self, agent: AIAgent, options: LoopAgentOptions, session: AgentSession | None) -> None:
+        self._agent = agent
+        self._replaces = options.fresh_context_per_iteration
+        self._callback = options.session_created_callback
+        self._is_the_callers = session is not None
+        self._snapshot: JsonValue = None
+        self.current = session
+        """The session in use; `None` before the first."""
+
+    async def first(self) -> AgentSession:
+        """The session of the first iteration."""
+        if self.current is None:
+            return await self._announced(await self._agent.create_session())
+        if self._replaces:
+            self._snapshot = await self._agent.serialize_session(self.current)
+        return self.current
+
+    async def next(self) -> AgentSession:
+        """The session of the next re-invocation."""
+        if not self._replaces and self.current is not None:
+            return self.current
+        if self._is_the_callers:
+            return await self._announced(await self._agent.deserialize_session(self._snapshot))
+        return await self._announced(await self._agent.create_session())
+
+    async def _announced(self, session: AgentSession) -> AgentSession:
+        if self._callback is not None:
+            heard = self._callback(session)
+            if heard is not None:
+                await heard
+        self.current = session
+        return session

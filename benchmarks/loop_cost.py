@@ -1,0 +1,165 @@
+"""What the loop itself costs, as a ratio to a bare asyncio loop that does the same work in the same process.
+
+    python benchmarks/loop_cost.py [--json]
+
+The work: a worker's answer of about 200 characters, a judge's verdict as JSON, feedback to the worker, again and again.
+Both sides use clients that answer at once, so what is measured is CPU time: the least of several rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from agents_loop import (
+    AIJudgeLoopEvaluator,
+    ChatClient,
+    ChatClientAgent,
+    ChatMessage,
+    ChatResponse,
+    LoopAgent,
+    LoopAgentOptions,
+)
+
+ANSWER = ("The release went out on Tuesday after the last fix was merged. " * 4)[:200]
+VERDICT = '{"gapAnalysis": "the cost estimate is missing", "answered": false}'
+REQUEST = "Write a status report with a risk list, an owner for each risk, and a cost estimate."
+ROUNDS = 15
+
+
+# --- the bare loop
+
+
+@dataclass
+class Message:
+    """A message of the bare loop."""
+
+    role: str
+    text: str
+
+
+async def bare_worker(history: list[Message]) -> Message:
+    return Message("assistant", ANSWER)
+
+
+async def bare_judge(messages: list[Message]) -> str:
+    return VERDICT
+
+
+async def bare_loop(
+    iterations: int, worker: Callable[..., Awaitable[Message]], judge: Callable[..., Awaitable[str]]
+) -> list[Message]:
+    history = [Message("user", REQUEST)]
+    answer = await worker(history)
+    for number in range(1, iterations + 1):
+        history.append(answer)
+        if number == iterations:
+            break
+        question = f"Request:\n{REQUEST}\n\nAnswer:\n{answer.text}\n\nIs it complete?"
+        reply = await judge([Message("system", "You judge."), Message("user", question)])
+        verdict = json.loads(reply)
+        if verdict["answered"]:
+            break
+        history.append(Message("user", f"Something is missing: {verdict['gapAnalysis']}"))
+        answer = await worker(history)
+    return history
+
+
+# --- ours
+
+
+class Worker(ChatClient):
+    """Answers at once, or after a delay."""
+
+    def __init__(self, text: str, delay_s: float = 0) -> None:
+        self.text = text
+        self.delay_s = delay_s
+
+    async def get_response(self, messages, options=None):  # noqa: ANN001, ANN201
+        if self.delay_s:
+            await asyncio.sleep(self.delay_s)
+        return ChatResponse([ChatMessage("assistant", self.text)])
+
+
+def our_loop(iterations: int, delay_s: float = 0) -> LoopAgent:
+    agent = ChatClientAgent(Worker(ANSWER, delay_s), instructions="You write reports.")
+    judge = AIJudgeLoopEvaluator(Worker(VERDICT, delay_s))
+    return LoopAgent(agent, judge, LoopAgentOptions(max_iterations=iterations))
+
+
+# --- measuring
+
+
+async def cpu_us_per_iteration(run: Callable[[], Awaitable[object]], iterations: int) -> float:
+    repeats = max(1, 2000 // iterations)
+    best = float("inf")
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        for _ in range(repeats):
+            await run()
+        best = min(best, (time.process_time() - started) / (repeats * iterations))
+    return best * 1e6
+
+
+async def many_at_once(loops: int, iterations: int, delay_s: float) -> float:
+    """Wall seconds of many loops at once; the ideal is the time that one of them sleeps."""
+    loop = our_loop(iterations, delay_s)
+    started = time.perf_counter()
+    await asyncio.gather(*[loop.run(REQUEST) for _ in range(loops)])
+    return time.perf_counter() - started
+
+
+def import_seconds(code: str) -> float:
+    script = f"import time; t = time.perf_counter(); {code}; print(time.perf_counter() - t)"
+    rounds = [float(subprocess.check_output([sys.executable, "-c", script])) for _ in range(9)]  # noqa: S603
+    return statistics.median(rounds)
+
+
+BASE_IMPORT = "import asyncio, pydantic\nclass Model(pydantic.BaseModel):\n    answered: bool\n    gap: str = ''\n"
+USUAL_IMPORT = "from agents_loop import AIJudgeLoopEvaluator, ChatClientAgent, LoopAgent"
+
+
+async def measure() -> dict[str, float]:
+    figures: dict[str, float] = {}
+    for iterations in (10, 100, 1000):
+        bare = await cpu_us_per_iteration(lambda n=iterations: bare_loop(n, bare_worker, bare_judge), iterations)
+        ours = await cpu_us_per_iteration(lambda n=iterations: our_loop(n).run(REQUEST), iterations)
+        figures |= {
+            f"bare_us_{iterations}": bare,
+            f"ours_us_{iterations}": ours,
+            f"ratio_{iterations}": ours / bare,
+        }
+    figures["growth_1000_over_10"] = figures["ours_us_1000"] / figures["ours_us_10"]
+    # Ten iterations are ten agent calls and nine judge calls of 10 ms.
+    figures["200_loops_s"] = min([await many_at_once(200, 10, 0.01) for _ in range(5)])
+    figures["200_loops_over_ideal"] = figures["200_loops_s"] / (19 * 0.01)
+    base = import_seconds(f"exec({BASE_IMPORT!r})")
+    figures |= {
+        "import_base_s": base,
+        "import_ours_over_base": import_seconds(f"exec({BASE_IMPORT + 'import agents_loop'!r})") / base,
+        "import_alone_over_base": import_seconds("import agents_loop") / base,
+        "import_usual_names_over_base": import_seconds(f"exec({USUAL_IMPORT!r})") / base,
+    }
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+    figures = asyncio.run(measure())
+    if parser.parse_args().json:
+        print(json.dumps(figures))
+        return
+    for name, value in figures.items():
+        print(f"{name:32}{value:10.3f}")
+
+
+if __name__ == "__main__":
+    main()
