@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from agents_loop.errors import ConfigurationError, MissingExtraError
 
 if TYPE_CHECKING:
-    from openai import APIError, AsyncOpenAI, AsyncStream
+    from openai import APIError, AsyncOpenAI
     from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
     Sdk = AsyncOpenAI
@@ -122,10 +123,12 @@ async def complete(sdk: Sdk, request: dict[str, Any]) -> ChatCompletion:
     return await create(**request)
 
 
-async def open_stream(sdk: Sdk, request: dict[str, Any]) -> AsyncStream[ChatCompletionChunk]:
-    """Ask, and get the reply's chunks."""
+async def stream_chunks(sdk: Sdk, request: dict[str, Any]) -> AsyncGenerator[ChatCompletionChunk, None]:
+    """Ask, and get the reply's chunks. The connection is closed on every way out."""
     create: Any = sdk.chat.completions.create
-    return await create(**request, stream=True)
+    async with await create(**request, stream=True) as stream, aclosing(aiter(stream)) as chunks:
+        async for chunk in chunks:
+            yield chunk
 
 
 def api_error() -> type[APIError]:
@@ -136,15 +139,19 @@ def api_error() -> type[APIError]:
 
 def unreadable_reply(sdk: Sdk, message: str, body: object) -> APIError:
     """An error of the SDK's own kind, for a reply that it took but that holds no answer."""
-    http = importlib.import_module(type(sdk.base_url).__module__.partition(".")[0])  # httpx or its successor
-    request = http.Request("POST", sdk.base_url.join("chat/completions"))
-    return api_error()(message, request, body=body)
+    return api_error()(message, _sent_request(sdk), body=body)
 
 
-def stream_cut_off(stream: AsyncStream[ChatCompletionChunk]) -> APIError:
+def stream_cut_off(sdk: Sdk) -> APIError:
     """A connection error, for a stream that ended before the model's answer did."""
     openai: Any = importlib.import_module("openai")
     return openai.APIConnectionError(
         message="The stream ended early: no finish_reason came, so the answer is not whole.",
-        request=stream.response.request,
+        request=_sent_request(sdk),
     )
+
+
+def _sent_request(sdk: Sdk) -> Any:
+    """What the SDK's errors want to hold. Its HTTP library is httpx, or that one's successor."""
+    http = importlib.import_module(type(sdk.base_url).__module__.partition(".")[0])
+    return http.Request("POST", sdk.base_url.join("chat/completions"))
