@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import ctypes
 import importlib
 import importlib.util
 import os
@@ -116,25 +115,20 @@ class LocalModelServer:
         """Load the model, unless it is loaded, and give the server's address. It blocks.
 
         Raises:
-            ModelLoadError: llama.cpp can't load the file.
+            ModelLoadError: llama.cpp can't load the file, or this is the forked child of a process with a model loaded.
         """
+        _require_own_threads()
         with self._lock:
             if self._running is None:
                 self._running = _load(self)
-                _alive.add(self)
+                _alive[self] = os.getpid()
             return f"{self._running.listening_address}/v1"
 
     def close(self) -> None:
         """Stop serving and free the memory. A request still under way is cut off; the next `start` loads anew."""
         with self._lock:
             self._running = None
-            _alive.discard(self)
-
-    def _abandon(self) -> None:
-        """In a forked child: the server's threads are the parent's, so it must be neither used nor taken down."""
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._running))
-        self._running = None
-        self._lock = threading.Lock()
+            _alive.pop(self, None)
 
 
 class LocalChatClient(ChatClient):
@@ -271,22 +265,21 @@ def _require_gguf(path: Path) -> None:
         raise ModelLoadError(f"{str(path)!r} is not a GGUF file: it begins with {magic!r}")
 
 
-_alive: set[LocalModelServer] = set()
+_alive: dict[LocalModelServer, int] = {}
+"""The servers that run, and the process that started each."""
+
+
+def _require_own_threads() -> None:
+    if any(pid != os.getpid() for pid in _alive.values()):
+        raise ModelLoadError(
+            "this process was forked from one that had a model loaded, whose threads stayed behind. "
+            "Load models after forking, or start processes with 'spawn'"
+        )
 
 
 @atexit.register
 def _close_all() -> None:
     """Take the servers down while the interpreter is whole; later, their threads would outlive what they use."""
-    for server in list(_alive):
-        server.close()
-
-
-def _abandon_all() -> None:
-    for server in _alive:
-        server._abandon()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    _alive.clear()
-    LocalModelServer._shared_lock = threading.Lock()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_abandon_all)
+    for server, pid in list(_alive.items()):
+        if pid == os.getpid():
+            server.close()
