@@ -86,8 +86,9 @@ class AgentResponse:
     loop_result: object | None = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        given = self.messages
-        self.messages = [ChatMessage(ChatRole.ASSISTANT, given)] if isinstance(given, str) else as_messages(given)
+        given: object = self.messages
+        if type(given) is not list:
+            self.messages = [ChatMessage(ChatRole.ASSISTANT, given)] if isinstance(given, str) else as_messages(given)  # pyright: ignore[reportArgumentType]
 
     @property
     def text(self) -> str:

@@ -92,11 +92,9 @@ class ChatResponse:
     additional_properties: dict[str, JsonValue] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        given = self.messages
-        if isinstance(given, str):
-            self.messages = [ChatMessage(ChatRole.ASSISTANT, given)]
-        else:
-            self.messages = as_messages(given)
+        given: object = self.messages
+        if type(given) is not list:
+            self.messages = [ChatMessage(ChatRole.ASSISTANT, given)] if isinstance(given, str) else as_messages(given)  # pyright: ignore[reportArgumentType]
 
     @property
     def text(self) -> str:

@@ -56,10 +56,15 @@ class ChatClientAgent(AIAgent):
         if tools or context_providers:
             raise ConfigurationError("tools and context_providers are not supported yet: leave them empty")
         self.chat_client = chat_client
-        self.instructions = instructions
+        self._system = [] if instructions is None else [ChatMessage(ChatRole.SYSTEM, instructions)]
         self.name = name
         self.description = description
         self._options = options
+
+    @property
+    def instructions(self) -> str | None:
+        """The system message's text."""
+        return self._system[0].text if self._system else None
 
     async def run_core(
         self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None
@@ -91,9 +96,7 @@ class ChatClientAgent(AIAgent):
 
     def _prompt(self, messages: list[ChatMessage], session: AgentSession | None) -> list[ChatMessage]:
         history = () if session is None else session.messages
-        if self.instructions is None:
-            return [*history, *messages]
-        return [ChatMessage(ChatRole.SYSTEM, self.instructions), *history, *messages]
+        return [*self._system, *history, *messages]
 
     def _chat_options(self, options: AgentRunOptions | None) -> ChatOptions | None:
         if options is None or options.chat_options is None:
@@ -102,7 +105,7 @@ class ChatClientAgent(AIAgent):
 
     def _answer(self, response: ChatResponse) -> AgentResponse:
         return AgentResponse(
-            [self._signed(message) for message in response.messages],
+            response.messages if self.name is None else [self._signed(message) for message in response.messages],
             response_id=response.response_id,
             agent_id=self.id,
             usage=response.usage,
@@ -112,9 +115,7 @@ class ChatClientAgent(AIAgent):
         )
 
     def _signed(self, message: ChatMessage) -> ChatMessage:
-        if self.name is None or message.author_name is not None:
-            return message
-        return replace(message, author_name=self.name)
+        return message if message.author_name is not None else replace(message, author_name=self.name)
 
     def _update(self, piece: ChatResponseUpdate) -> AgentResponseUpdate:
         return AgentResponseUpdate(

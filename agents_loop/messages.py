@@ -209,7 +209,7 @@ class ChatMessage:
         additional_properties: dict[str, JsonValue] | None = None,
     ) -> None:
         self.role = role
-        self.contents = [TextContent(contents)] if type(contents) is str else as_contents(contents)
+        self.contents = as_contents(contents)
         self.author_name = author_name
         self.message_id = message_id
         self.additional_properties = additional_properties
@@ -217,40 +217,56 @@ class ChatMessage:
     @property
     def text(self) -> str:
         """The `TextContent` parts joined; nothing else."""
-        return "".join([content.text for content in self.contents if isinstance(content, TextContent)])
+        contents = self.contents
+        if len(contents) == 1 and type(only := contents[0]) is TextContent:
+            return only.text
+        return "".join([content.text for content in contents if isinstance(content, TextContent)])
 
 
 def as_contents(contents: str | Content | Sequence[str | Content]) -> list[Content]:
-    """A list of contents from a str, one content, or a sequence of both; always a new list."""
+    """A list of contents from a str, one content, or a sequence of both; always a new list.
+
+    Raises:
+        TypeError: It is, or holds, something else.
+    """
     if isinstance(contents, str):
         return [TextContent(contents)]
     if isinstance(contents, CONTENT_TYPES):
         return [contents]
-    if not isinstance(contents, Iterable):
+    if not isinstance(contents, list | tuple | Iterable):
         raise TypeError(f"contents must be a str, a content, or a sequence of these, not {contents!r}")
-    pieces = [TextContent(piece) if isinstance(piece, str) else piece for piece in contents]
-    for piece in pieces:
-        if not isinstance(piece, CONTENT_TYPES):
-            raise TypeError(f"a message holds str and contents, not {type(piece).__name__}: {piece!r}")
-    return pieces
+    return [_as_content(piece) for piece in contents]
+
+
+def _as_content(piece: str | Content) -> Content:
+    if isinstance(piece, str):
+        return TextContent(piece)
+    if isinstance(piece, CONTENT_TYPES):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return piece
+    raise TypeError(f"a message holds str and contents, not {type(piece).__name__}: {piece!r}")
 
 
 def as_messages(messages: str | ChatMessage | Sequence[str | ChatMessage] | None) -> list[ChatMessage]:
-    """A list of messages from what callers pass: `None`, a str (a user message), a message, or several."""
+    """A new list of messages from what callers pass: `None`, a str (a user message), a message, or several.
+
+    Raises:
+        TypeError: It is, or holds, something else.
+    """
     if messages is None:
         return []
-    if isinstance(messages, str):
-        return [ChatMessage(ChatRole.USER, messages)]
-    if isinstance(messages, ChatMessage):
-        return [messages]
-    try:
-        listed = [ChatMessage(ChatRole.USER, m) if isinstance(m, str) else m for m in messages]
-    except TypeError:
-        raise TypeError(f"messages must be a str, a ChatMessage or a sequence of these, not {messages!r}") from None
-    for message in listed:
-        if not isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"messages must hold str and ChatMessage, not {type(message).__name__}: {message!r}")
-    return listed
+    if isinstance(messages, str | ChatMessage):
+        return [_as_message(messages)]
+    if not isinstance(messages, list | tuple | Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"messages must be a str, a ChatMessage or a sequence of these, not {messages!r}")
+    return [message if type(message) is ChatMessage else _as_message(message) for message in messages]
+
+
+def _as_message(message: str | ChatMessage) -> ChatMessage:
+    if isinstance(message, str):
+        return ChatMessage(ChatRole.USER, message)
+    if isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return message
+    raise TypeError(f"messages must hold str and ChatMessage, not {type(message).__name__}: {message!r}")
 
 
 def join_text(messages: Sequence[ChatMessage]) -> str:

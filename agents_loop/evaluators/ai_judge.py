@@ -140,7 +140,7 @@ Please go on and deliver the complete answer."""
         """
         response = await self._client.get_response(self.build_messages(context), self._chat_options)
         context.report_usage(response.usage)
-        cause = _failure_of(response)
+        cause = _FAILURES.get(response.finish_reason)
         if cause is not None:
             return self._without_verdict(response, cause)
         reading = read_reply(_verdict_text(response))
@@ -163,16 +163,12 @@ def _details(reading: VerdictReading) -> dict[str, object]:
     return {"answered": reading.answered, "gapAnalysis": reading.gap, "readable": reading.readable}
 
 
-def _failure_of(response: ChatResponse) -> str | None:
-    match response.finish_reason:
-        case FinishReason.LENGTH:
-            return "length"
-        case FinishReason.CONTENT_FILTER:
-            return "content_filter"
-        case FinishReason.REFUSAL:
-            return "refusal"
-        case _:
-            return None
+_FAILURES: dict[str | None, str] = {
+    FinishReason.LENGTH: "length",
+    FinishReason.CONTENT_FILTER: "content_filter",
+    FinishReason.REFUSAL: "refusal",
+}
+"""Endings of a reply that are no verdict, whatever its text says."""
 
 
 def _verdict_text(response: ChatResponse) -> str:

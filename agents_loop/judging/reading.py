@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
 
 from agents_loop.judging.verdict import UNKNOWN_GAP
@@ -32,8 +33,8 @@ def read_reply(reply: str) -> VerdictReading:
     text = reply.removeprefix("\ufeff")
     rest = _without_thinking(text)
     if rest is None:
-        verdict = _object_of(text.strip())
-        return VerdictReading(answered=False, gap=_gap_of(verdict) or UNKNOWN_GAP, readable=False)
+        verdict = _object_of(text.strip()) or ()
+        return VerdictReading(answered=False, gap=_gap_of(_fields(verdict)) or UNKNOWN_GAP, readable=False)
     rest = _without_fence(rest.strip())
     verdict = _object_of(rest)
     if verdict is not None:
@@ -97,33 +98,37 @@ def _no_constant(name: str) -> NoReturn:
 
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_no_constant)
 """Objects become tuples of their pairs, so that a key given twice is seen."""
+_scan_once = cast("Callable[[str, int], tuple[Any, int]]", vars(_DECODER)["scan_once"])
 
-_GAP_KEYS = ("gapanalysis",)
 _OTHER_GAP_KEYS = ("gap", "missing", "feedback", "reasoning", "reason")
 """What judges call the gap when they don't keep to the schema."""
 
 
 def _object_of(text: str) -> _Object | None:
+    """The object that the whole of a stripped text is, or `None`."""
     if not text.startswith("{"):
         return None
     try:
-        value: Any = _DECODER.decode(text)
-    except (ValueError, RecursionError):
+        value, end = _scan_once(text, 0)
+    except (ValueError, RecursionError, StopIteration):
         return None
-    return cast("_Object", value) if isinstance(value, tuple) else None
+    return cast("_Object", value) if end == len(text) else None
 
 
-def _normalised(key: str) -> str:
-    return key.replace("_", "").lower()
+def _fields(verdict: _Object) -> dict[str, Any]:
+    """The fields by key without case and `_`; of a key given twice, the last value that says something."""
+    fields: dict[str, Any] = {}
+    for key, value in verdict:
+        name = key.replace("_", "").lower()
+        if value or name not in fields:
+            fields[name] = value
+    return fields
 
 
 def _read_object(verdict: _Object) -> VerdictReading:
-    keys = [_normalised(key) for key, _ in verdict]
-    answered = _boolean(dict(zip(keys, [value for _, value in verdict], strict=True)).get("answered"))
-    if len(set(keys)) != len(keys):
-        answered = None
-    gap = _gap_of(verdict) or UNKNOWN_GAP
-    return VerdictReading(answered is True, gap, answered is not None)
+    fields = _fields(verdict)
+    answered = _boolean(fields.get("answered")) if len(fields) == len(verdict) else None
+    return VerdictReading(answered is True, _gap_of(fields) or UNKNOWN_GAP, answered is not None)
 
 
 def _boolean(value: Any) -> bool | None:
@@ -134,15 +139,11 @@ def _boolean(value: Any) -> bool | None:
     return None
 
 
-def _gap_of(verdict: _Object | None) -> str | None:
-    """The object's text about what is missing, or `None`."""
-    pairs = [(_normalised(key), value) for key, value in verdict or ()]
-    names = _GAP_KEYS if any(key in _GAP_KEYS for key, _ in pairs) else _OTHER_GAP_KEYS
-    for name in names:
-        for key, value in pairs:
-            if key == name and (text := _as_text(value)):
-                return text
-    return None
+def _gap_of(fields: dict[str, Any]) -> str | None:
+    """An object's text about what is missing, or `None`."""
+    if "gapanalysis" in fields:
+        return _as_text(fields["gapanalysis"])
+    return next((text for name in _OTHER_GAP_KEYS if (text := _as_text(fields.get(name)))), None)
 
 
 def _as_text(value: Any) -> str | None:
@@ -175,7 +176,11 @@ def _read_prose(text: str) -> VerdictReading:
     lines = [line for line in re.split(r"\r\n|\n|\r", text) if line.strip()]
     done_line = bool(lines) and any(_DONE_LINE.fullmatch(line.strip()) for line in (lines[0], lines[-1]))
     answered = done_line and not says_more and not has_object
-    readable = says_more or _DONE.search(text) is not None or any(_says_false(verdict) for verdict in verdicts)
+    readable = (
+        says_more
+        or _DONE.search(text) is not None
+        or any(_boolean(verdict["answered"]) is False for verdict in verdicts)
+    )
     gap = next((gap for verdict in reversed(verdicts) if (gap := _gap_of(verdict))), None)
     return VerdictReading(answered, gap or _prose_without_marker(lines) or UNKNOWN_GAP, readable)
 
@@ -185,9 +190,9 @@ def _plain(text: str) -> str:
     return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 
-def _objects_in(text: str) -> list[_Object]:
-    """The JSON objects within prose that have an `answered`."""
-    found: list[_Object] = []
+def _objects_in(text: str) -> list[dict[str, Any]]:
+    """The fields of the JSON objects within prose that have an `answered`."""
+    found: list[dict[str, Any]] = []
     start = text.find("{")
     for _ in range(_MOST_OBJECTS):
         if start < 0:
@@ -197,14 +202,11 @@ def _objects_in(text: str) -> list[_Object]:
         except (ValueError, RecursionError):
             end = start + 1
         else:
-            if any(_normalised(key) == "answered" for key, _ in value):
-                found.append(value)
+            fields = _fields(value)
+            if "answered" in fields:
+                found.append(fields)
         start = text.find("{", end)
     return found
-
-
-def _says_false(verdict: _Object) -> bool:
-    return any(_normalised(key) == "answered" and _boolean(value) is False for key, value in verdict)
 
 
 def _prose_without_marker(lines: list[str]) -> str | None:

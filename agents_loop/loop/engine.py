@@ -137,7 +137,8 @@ class LoopRun:
                     outcome = outcome_of(evaluations)
                     ended = self._ending_after_evaluation(number, outcome)
                     if ended is None:
-                        session = await self._sessions.next()
+                        if self._options.fresh_context_per_iteration:
+                            session = await self._sessions.replacement()
                         agent_input, on_behalf_of = self._next_input(outcome)
                         continue
                 self.result = self._result(*ended)
@@ -245,12 +246,9 @@ class LoopRun:
 
 def pending_approvals(response: AgentResponse) -> list[ToolApprovalRequestContent]:
     """The tool calls that wait for approval, but for those that the same response answers."""
-    requests: list[ToolApprovalRequestContent] = []
-    answered: set[str] = set()
-    for message in response.messages:
-        for content in message.contents:
-            if isinstance(content, ToolApprovalRequestContent):
-                requests.append(content)
-            elif isinstance(content, ToolApprovalResponseContent):
-                answered.add(content.request_id)
+    contents = [content for message in response.messages for content in message.contents]
+    requests = [content for content in contents if isinstance(content, ToolApprovalRequestContent)]
+    if not requests:
+        return requests
+    answered = {content.request_id for content in contents if isinstance(content, ToolApprovalResponseContent)}
     return [request for request in requests if request.request_id not in answered]

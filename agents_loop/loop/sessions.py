@@ -32,10 +32,8 @@ class RunSessions:
             self._snapshot = await self._agent.serialize_session(self.current)
         return self.current
 
-    async def next(self) -> AgentSession:
-        """The session of the next re-invocation."""
-        if not self._replaces and self.current is not None:
-            return self.current
+    async def replacement(self) -> AgentSession:
+        """The session of the next re-invocation, with fresh context."""
         if self._is_the_callers:
             return await self._announced(await self._agent.deserialize_session(self._snapshot))
         return await self._announced(await self._agent.create_session())
