@@ -203,6 +203,8 @@ def _call_delta(index: int, arguments: str, *, id: str | None = None, name: str 
 
 
 class _Http(ThreadingHTTPServer):
+    request_queue_size = 128
+    daemon_threads = True
     faults: FaultServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:

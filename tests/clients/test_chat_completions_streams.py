@@ -23,9 +23,13 @@ async def drain(client: OpenAIChatClient) -> ChatResponse:
 
 async def break_off(client: OpenAIChatClient) -> tuple[list[ChatResponseUpdate], openai.APIError]:
     updates: list[ChatResponseUpdate] = []
-    with pytest.raises(openai.APIError) as caught:
+
+    async def read() -> None:
         async for update in client.get_streaming_response(ASK):
             updates.append(update)  # noqa: PERF401 - what came before the error is wanted too
+
+    with pytest.raises(openai.APIError) as caught:
+        await read()
     return updates, caught.value
 
 

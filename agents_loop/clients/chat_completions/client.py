@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
 from agents_loop.clients.chat_completions.dialect import (
@@ -71,7 +70,7 @@ class ChatCompletionsClient(ChatClient):
         self._max_tokens_parameter: MaxTokensParameter = max_tokens_parameter
         self._owns_sdk_client = owns_sdk_client
         self._dialects: dict[str, Dialect] = {}
-        self._sdk_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Sdk] = WeakKeyDictionary()
+        self._sdk_clients: dict[asyncio.AbstractEventLoop, Sdk] = {}
 
     async def get_response(self, messages: Sequence[ChatMessage], options: ChatOptions | None = None) -> ChatResponse:
         """Ask the model, and wait for its whole answer.
@@ -172,12 +171,21 @@ class ChatCompletionsClient(ChatClient):
         known = self._sdk_clients.get(loop)
         if known is not None:
             return known
+        await self._drop_those_of_closed_loops()
         made = self._make_sdk_client()
         sdk = await made if inspect.isawaitable(made) else made
         kept = self._sdk_clients.setdefault(loop, sdk)
         if kept is not sdk and self._owns_sdk_client:
             await sdk.close()
         return kept
+
+    async def _drop_those_of_closed_loops(self) -> None:
+        """Left alone, such a client tries to close itself when it is collected, and logs that it can't."""
+        for loop in [loop for loop in self._sdk_clients if loop.is_closed()]:
+            sdk = self._sdk_clients.pop(loop)
+            if self._owns_sdk_client:
+                with suppress(RuntimeError):  # its connections went with their loop
+                    await sdk.close()
 
 
 async def _shown(sdk: Sdk, put: Wire, reader: StreamReader) -> AsyncGenerator[ChatResponseUpdate, None]:
