@@ -116,7 +116,12 @@ class Raw:
     status: int = 200
 
 
-Reply = Completion | Failure | Stream | Raw
+@dataclass(frozen=True)
+class Silence:
+    """No answer at all until the client gives up."""
+
+
+Reply = Completion | Failure | Stream | Raw | Silence
 
 
 class FaultServer:
@@ -126,8 +131,10 @@ class FaultServer:
         self.requests: list[RecordedRequest] = []
         self.default: Reply = Completion(content="ok")
         self.keep_alive = False
+        self.asked = threading.Event()
+        """Set when the first request has come."""
         self.client_left = threading.Event()
-        """Set when the client has closed the connection of a held stream."""
+        """Set when the client has closed the connection of a held stream, or in a silence."""
         self._replies: deque[Reply] = deque()
         self._rejected: set[str] = set()
         self._http = _Http(("127.0.0.1", 0), _Handler)
@@ -155,6 +162,7 @@ class FaultServer:
 
     def reply_to(self, request: RecordedRequest) -> Reply:
         self.requests.append(request)
+        self.asked.set()
         used = request.body.keys() | {(request.body.get("response_format") or {}).get("type")}
         for name in sorted(self._rejected & used):
             param = "response_format" if name.startswith("json") else name
@@ -233,6 +241,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._stream(reply)
             case Raw():
                 self._send(reply.status, reply.body, **{"Content-Type": reply.content_type})
+            case Silence():
+                self._wait_for_leaving()
 
     def _send(self, status: int, body: bytes, **headers: str) -> None:
         self._start(status, {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers})
@@ -251,9 +261,12 @@ class _Handler(BaseHTTPRequestHandler):
             case "torn":
                 self.close_connection = True
             case "held":
-                self.connection.recv(1)
-                self.server.faults.client_left.set()
-                self.close_connection = True
+                self._wait_for_leaving()
+
+    def _wait_for_leaving(self) -> None:
+        self.connection.recv(1)
+        self.server.faults.client_left.set()
+        self.close_connection = True
 
     def _event(self, data: str) -> None:
         line = f"data: {data}\n\n".encode()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import openai
 import pytest
-from fault_server import Completion, Failure, FaultServer, Raw, usage
+from fault_server import Completion, Failure, FaultServer, Raw, Silence, usage
 
 from agents_loop.chat_client import ChatOptions, ChatResponse, FinishReason
 from agents_loop.clients.openai import OpenAIChatClient
@@ -54,9 +56,7 @@ async def test_cut_off_reply_keeps_text_and_usage(
 
 @both_ways
 @pytest.mark.parametrize("content", ["", None])
-async def test_refusal(
-    server: FaultServer, client: OpenAIChatClient, streaming: bool, content: str | None
-) -> None:
+async def test_refusal(server: FaultServer, client: OpenAIChatClient, streaming: bool, content: str | None) -> None:
     """A refusal is known as one, whether the content beside it is empty or null."""
     server.add(Completion(content=content, refusal="I can't help with that.", usage=usage(3, 2)))
     response = await ask(client, streaming=streaming)
@@ -185,9 +185,7 @@ async def test_log_probabilities(server: FaultServer, client: OpenAIChatClient, 
         (Raw(b"<html>welcome</html>", "text/html"), "address"),
     ],
 )
-async def test_reply_without_message(
-    server: FaultServer, client: OpenAIChatClient, reply: Raw, said: str
-) -> None:
+async def test_reply_without_message(server: FaultServer, client: OpenAIChatClient, reply: Raw, said: str) -> None:
     """A reply without a message in it is an error that says so, of the SDK's own kind."""
     server.add(reply)
     with pytest.raises(openai.APIError, match=said) as caught:
@@ -224,6 +222,26 @@ async def test_no_server(streaming: bool) -> None:
     async with OpenAIChatClient("m", base_url="http://127.0.0.1:9/v1", max_retries=0) as client:
         with pytest.raises(openai.APIConnectionError):
             await ask(client, streaming=streaming)
+
+
+@both_ways
+async def test_no_answer_in_time(server: FaultServer, streaming: bool) -> None:
+    """A server that says nothing is given up after the time limit, with the SDK's own error."""
+    server.add(Silence())
+    async with OpenAIChatClient("m", base_url=server.base_url, timeout_s=0.05, max_retries=0) as client:
+        with pytest.raises(openai.APITimeoutError):
+            await ask(client, streaming=streaming)
+
+
+async def test_cancelling(server: FaultServer, client: OpenAIChatClient) -> None:
+    """Cancelling a call closes its connection."""
+    server.add(Silence())
+    task = asyncio.create_task(client.get_response(ASK))
+    assert await asyncio.to_thread(server.asked.wait, 2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(server.client_left.wait, 2)
 
 
 @both_ways

@@ -97,6 +97,22 @@ async def test_calls_told_apart(server: FaultServer, client: OpenAIChatClient) -
     assert contents == [FunctionCallContent("a", "f", {"x": 1}), FunctionCallContent("b", "g", {})]
 
 
+async def test_other_choices(server: FaultServer, client: OpenAIChatClient) -> None:
+    """A choice beyond the first is not mixed into the answer."""
+    other = chunk({"content": "other"})
+    other["choices"][0]["index"] = 1
+    server.add(Stream((chunk({"content": "a"}), other, chunk({}, finish_reason="stop"))))
+    assert (await drain(client)).text == "a"
+
+
+async def test_odd_chunks(server: FaultServer, client: OpenAIChatClient) -> None:
+    """Chunks without ids, choices or a delta, as some servers send, do no harm."""
+    odd = [{}, {"id": "", "model": "", "choices": []}, {"choices": [{"index": 0}]}, {"choices": None}]
+    server.add(Stream((*odd, chunk({"content": "a"}), *odd, chunk({}, finish_reason="stop"), *odd)))
+    response = await drain(client)
+    assert (response.text, response.response_id, response.model_id) == ("a", "reply-1", "served-model")
+
+
 async def test_error_event(server: FaultServer, client: OpenAIChatClient) -> None:
     """An error event inside a stream that began with 200 is an error, never text; what was spent is told before."""
     error = {"error": {"message": "overloaded", "code": "server_error"}}

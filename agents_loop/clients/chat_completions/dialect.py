@@ -16,6 +16,7 @@ _REJECTIONS = {400, 404, 422, 501}
 _STRUCTURED_OUTPUT = (
     "response_format",
     "response format",
+    "response_schema",
     "json_schema",
     "json schema",
     "json_object",

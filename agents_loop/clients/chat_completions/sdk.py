@@ -127,8 +127,11 @@ async def stream_chunks(sdk: Sdk, request: dict[str, Any]) -> AsyncGenerator[Cha
     """Ask, and get the reply's chunks. The connection is closed on every way out."""
     create: Any = sdk.chat.completions.create
     async with await create(**request, stream=True) as stream, aclosing(aiter(stream)) as chunks:
-        async for chunk in chunks:
-            yield chunk
+        try:
+            async for chunk in chunks:
+                yield chunk
+        except _http_library(sdk).TransportError as error:  # older SDKs let it through
+            raise _connection_error(sdk, "Connection error.") from error
 
 
 def api_error() -> type[APIError]:
@@ -144,14 +147,19 @@ def unreadable_reply(sdk: Sdk, message: str, body: object) -> APIError:
 
 def stream_cut_off(sdk: Sdk) -> APIError:
     """A connection error, for a stream that ended before the model's answer did."""
+    return _connection_error(sdk, "The stream ended early: no finish_reason came, so the answer is not whole.")
+
+
+def _connection_error(sdk: Sdk, message: str) -> APIError:
     openai: Any = importlib.import_module("openai")
-    return openai.APIConnectionError(
-        message="The stream ended early: no finish_reason came, so the answer is not whole.",
-        request=_sent_request(sdk),
-    )
+    return openai.APIConnectionError(message=message, request=_sent_request(sdk))
 
 
 def _sent_request(sdk: Sdk) -> Any:
-    """What the SDK's errors want to hold. Its HTTP library is httpx, or that one's successor."""
-    http = importlib.import_module(type(sdk.base_url).__module__.partition(".")[0])
-    return http.Request("POST", sdk.base_url.join("chat/completions"))
+    """What the SDK's errors want to hold."""
+    return _http_library(sdk).Request("POST", sdk.base_url.join("chat/completions"))
+
+
+def _http_library(sdk: Sdk) -> Any:
+    """What the SDK stands on: httpx, or that one's successor."""
+    return importlib.import_module(type(sdk.base_url).__module__.partition(".")[0])

@@ -70,7 +70,7 @@ class StreamReader:
         self._created_at = read_time(chunk) or self._created_at
         self._usage = read_usage(getattr(chunk, "usage", None)) or self._usage
         choice = first_choice(chunk)
-        if choice is None:
+        if choice is None or getattr(choice, "index", None):  # one choice was asked for; others have an index
             return None
         self.finish_reason = getattr(choice, "finish_reason", None) or self.finish_reason
         self._log_probabilities += read_log_probabilities(choice)
