@@ -44,6 +44,8 @@ class _RunningServer(Protocol):
 
     listening_address: str
 
+    def handle_metrics(self) -> str: ...
+
 
 class LocalModelServer:
     """A model file, served to this process over the chat completions API.
@@ -212,10 +214,19 @@ class LocalChatClient(ChatClient):
 
 
 def _connect(url: str, api_key: str) -> Sdk:
-    """An SDK client that goes straight to loopback, past any proxy of the environment; the model may take its time."""
+    """An SDK client that goes straight to loopback, past any proxy, and gives the model the time it needs.
+
+    It keeps no connection open between requests: there is nothing to gain, and nothing is left when a loop ends.
+    """
     openai: Any = load_openai("LocalChatClient", "local")
-    straight = openai.DefaultAsyncHttpxClient(trust_env=False)
-    return openai.AsyncOpenAI(base_url=url, api_key=api_key, max_retries=0, timeout=_TIMEOUT_S, http_client=straight)
+    return openai.AsyncOpenAI(
+        base_url=url,
+        api_key=api_key,
+        max_retries=0,
+        timeout=_TIMEOUT_S,
+        default_headers={"Connection": "close"},
+        http_client=openai.DefaultAsyncHttpxClient(trust_env=False),
+    )
 
 
 def _load(server: LocalModelServer) -> _RunningServer:
@@ -233,13 +244,16 @@ def _load(server: LocalModelServer) -> _RunningServer:
     params.api_keys = [server.api_key]
     params.ui = params.endpoint_slots = False
     params.verbosity = _VERBOSE if server.verbose else _SILENT
+    params.endpoint_metrics = True
     try:
-        return xllamacpp.Server(params)
+        running: _RunningServer = xllamacpp.Server(params)
     except (RuntimeError, ValueError) as error:
         raise ModelLoadError(
             f"{str(server.path)!r} can't be loaded: the file is cut off or damaged, of a kind that this llama.cpp "
             "doesn't know, or too big for the memory. LocalModelServer(path, verbose=True).start() tells more"
         ) from error
+    running.handle_metrics()  # answered by its main loop: taking the server down before that has begun would hang
+    return running
 
 
 def _threads() -> int:
