@@ -1,13 +1,8 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from fault_server import FaultServer
 
 from agents_loop.clients.openai import OpenAIChatClient

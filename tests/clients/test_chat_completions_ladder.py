@@ -8,7 +8,7 @@ from typing import Any
 
 import openai
 import pytest
-from fault_server import Completion, Failure, FaultServer
+from fault_server import Completion, Failure, FaultServer, Raw
 from pydantic import BaseModel
 
 from agents_loop.chat_client import ChatOptions, ChatResponse, JsonSchemaFormat
@@ -107,9 +107,10 @@ async def test_memory_is_by_model(server: FaultServer, client: OpenAIChatClient)
         Failure(422, body={"detail": "json_schema?"}),
         Failure(400, body={"object": "error", "message": "guided decoding is off", "code": 400}),
         Failure(501, "response_format: not implemented"),
+        Raw(b"unknown field: response_format", "text/plain", 400),
     ],
 )
-async def test_rejections_of_a_format(server: FaultServer, client: OpenAIChatClient, rejection: Failure) -> None:
+async def test_rejections_of_a_format(server: FaultServer, client: OpenAIChatClient, rejection: Failure | Raw) -> None:
     """An endpoint may say in any of these ways that it does not know structured output."""
     server.add(rejection)
     assert await ask(client, WANTED) == "ok"

@@ -124,6 +124,13 @@ async def test_error_event(server: FaultServer, client: OpenAIChatClient) -> Non
     assert len(server.requests) == 1
 
 
+async def test_error_event_at_the_start(server: FaultServer, client: OpenAIChatClient) -> None:
+    """An error event that rejects nothing of the request is raised, also before any text."""
+    server.add(Stream(({"error": {"message": "grammar server is down", "code": "server_error"}},)))
+    updates, raised = await break_off(client)
+    assert (updates, raised.code, len(server.requests)) == ([], "server_error", 1)
+
+
 async def test_filter_event(server: FaultServer, client: OpenAIChatClient) -> None:
     """A filter that strikes in the middle of a stream is an ending; the text so far is kept."""
     error = {"error": {"message": "filtered", "code": "content_filter"}}
@@ -151,6 +158,21 @@ async def test_error_event_before_any_text(server: FaultServer, client: OpenAICh
     updates = [update async for update in client.get_streaming_response(ASK, options)]
     assert ChatResponse.from_updates(updates).text == "{}"
     assert "response_format" not in server.bodies[1]
+
+
+async def test_rejection_after_text(server: FaultServer, client: OpenAIChatClient) -> None:
+    """Once a piece was given out nothing is asked again, so no text is shown twice."""
+    error = {"error": {"message": "response_format is not supported", "code": 400}}
+    server.add(Stream((chunk({"content": "once"}), error)))
+    texts: list[str] = []
+
+    async def read() -> None:
+        async for update in client.get_streaming_response(ASK, ChatOptions(response_format="json_object")):
+            texts.append(update.text)  # noqa: PERF401 - what came before the error is wanted too
+
+    with pytest.raises(openai.APIError, match="response_format"):
+        await read()
+    assert (texts, len(server.requests)) == (["once"], 1)
 
 
 async def test_closing_early(server: FaultServer, client: OpenAIChatClient) -> None:

@@ -13,6 +13,7 @@ import pytest
 from fault_server import Completion, Failure, FaultServer
 
 from agents_loop.chat_client import ChatOptions
+from agents_loop.clients.chat_completions import ChatCompletionsClient, make_openai
 from agents_loop.clients.openai import OpenAIChatClient
 from agents_loop.errors import ConfigurationError, MissingExtraError
 from agents_loop.messages import ChatMessage
@@ -144,14 +145,27 @@ def test_several_event_loops(server: FaultServer, caplog: pytest.LogCaptureFixtu
 
     async def ask_and_close() -> str:
         async with client:
-            text = await ask()
-            gc.collect()
-            await asyncio.sleep(0)
-            return text
+            return await ask()
 
     assert [asyncio.run(ask()), asyncio.run(ask_and_close())] == ["ok", "ok"]
+    assert client._sdk_clients == {}
     gc.collect()
     assert caplog.text == ""
+
+
+async def test_slow_connecting(server: FaultServer) -> None:
+    """An SDK client may take its time to be made; where first requests made two, one is kept and one closed."""
+    made: list[openai.AsyncOpenAI] = []
+
+    async def connect() -> openai.AsyncOpenAI:
+        await asyncio.sleep(0)
+        made.append(make_openai(what="this test", base_url=server.base_url, api_key="k"))
+        return made[-1]
+
+    async with ChatCompletionsClient(connect, "m") as client:
+        await asyncio.gather(client.get_response(ASK), client.get_response(ASK))
+        assert [sdk.is_closed() for sdk in made] == [False, True]
+    assert made[0].is_closed()
 
 
 async def test_many_callers_at_once(server: FaultServer) -> None:
