@@ -107,6 +107,7 @@ async def test_memory_is_by_model(server: FaultServer, client: OpenAIChatClient)
         Failure(422, body={"detail": "json_schema?"}),
         Failure(400, body={"object": "error", "message": "guided decoding is off", "code": 400}),
         Failure(501, "response_format: not implemented"),
+        Failure(400, body={"error": "'response_format.type' must be 'text'"}),
         Raw(b"unknown field: response_format", "text/plain", 400),
     ],
 )

@@ -128,7 +128,7 @@ def _complaint(error: APIError) -> str:
     """The error's own words, in lower case; not what it may echo of the request."""
     body = _mapping(error.body)
     if not body:
-        return error.message.lower()
+        return f"{error.message} {error.body}".lower()
     said: list[object] = [error.param, error.code, error.type, body.get("message")]
     details = body.get("detail")
     said += cast("list[object]", details) if isinstance(details, list) else [details]
