@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import pytest
+
+pytest.register_assert_rewrite("fakes")
+
+from fakes import WAYS, RecordingAgent, Way  # noqa: E402 - its asserts are rewritten first
+
+
+@pytest.fixture(params=WAYS, ids=["run", "run_streaming"])
+def invoke(request: pytest.FixtureRequest) -> Way:
+    """Runs an agent to its end; a test that takes it holds for `run` and for `run_streaming`."""
+    return request.param
+
+
+@pytest.fixture
+def agent() -> RecordingAgent:
+    """One that answers `reply 1`, `reply 2`, ..."""
+    return RecordingAgent()
