@@ -1,1 +1,11 @@
-"""Loops as files: schema, loading, building."""
+"""Loops as files: what a file may say, reading it, and building the loop that it describes.
+
+It needs the extra `cli` (Jinja2 and PyYAML); importing it without raises `MissingExtraError`.
+"""
+
+from agents_loop.files.inputs import InputError
+from agents_loop.files.loop_file import BuiltLoop, LoopFile, load_loop_file
+from agents_loop.files.problems import LoopFileError, Problem
+from agents_loop.files.prompts import PromptError
+
+__all__ = ["BuiltLoop", "InputError", "LoopFile", "LoopFileError", "Problem", "PromptError", "load_loop_file"]

@@ -1,0 +1,164 @@
+"""Who answers for a model's name: the SPECs of `--backend` and `--model`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, assert_never, cast, get_args
+
+from agents_loop.chat_client import ChatClient
+from agents_loop.cli.scripted import Script
+from agents_loop.errors import ConfigurationError
+
+Kind: TypeAlias = Literal["openai", "azure", "local", "scripted"]
+
+_FORMS = "openai[:MODEL], azure[:DEPLOYMENT], local[:NAME or /path.gguf], scripted:FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A backend, as it is written on the command line: `kind` or `kind:argument`."""
+
+    kind: Kind
+    argument: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Spec:
+        """Read one.
+
+        Raises:
+            ConfigurationError: It is none.
+        """
+        kind, colon, argument = text.partition(":")
+        if kind not in get_args(Kind):
+            raise ConfigurationError(f"{text!r} is no backend; there are: {_FORMS}")
+        if not argument and (colon or kind == "scripted"):
+            raise ConfigurationError(f"{text!r}: a name or a file must follow the colon: {_FORMS}")
+        return cls(cast("Kind", kind), argument or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Which model names go to a backend of their own."""
+
+    pattern: str
+    spec: Spec
+
+    @classmethod
+    def parse(cls, text: str) -> Route:
+        """Read `NAME=SPEC`, where the name may be a glob.
+
+        Raises:
+            ConfigurationError: It is none.
+        """
+        pattern, _, spec = text.partition("=")
+        if not pattern or not spec:
+            raise ConfigurationError(f"--model {text!r} must be NAME=SPEC, such as 'claude-*=openai:gpt-5-mini'")
+        return cls(pattern, Spec.parse(spec))
+
+
+class Backends:
+    """Gives the client of each model name.
+
+    Args:
+        default: The SPEC of `--backend`, if there is one; otherwise the environment decides, and a notice says how.
+        routes: The `NAME=SPEC` of `--model`: an exact name comes before a glob, then the order given counts.
+        on_notice: Hears which backend was chosen.
+        local_client: Makes the client of a local model.
+
+    Raises:
+        ConfigurationError: A SPEC can't be read, or the scripted file that it names.
+    """
+
+    def __init__(
+        self,
+        default: str | None,
+        routes: Sequence[str],
+        *,
+        on_notice: Callable[[str], None],
+        local_client: Callable[[str | None], ChatClient],
+    ) -> None:
+        self._default = None if default is None else Spec.parse(default)
+        self._routes = [Route.parse(route) for route in routes]
+        self._on_notice = on_notice
+        self._local_client = local_client
+        self._clients: dict[str, tuple[Spec, ChatClient]] = {}
+        self._scripts: dict[Path, Script] = {}
+        for spec in [self._default, *[route.spec for route in self._routes]]:
+            if spec is not None and spec.kind == "scripted":
+                self._script(spec)
+
+    def client_for(self, model: str) -> ChatClient:
+        """The client of a model's name.
+
+        Raises:
+            ConfigurationError: A key, an address, a model or an extra is missing.
+        """
+        spec = self._spec_for(model)
+        client = self._make(spec, model)
+        self._clients[model] = (spec, client)
+        return client
+
+    def kind_of(self, model: str | None) -> str | None:
+        """The kind of backend that answers for a model's name."""
+        return self._clients[model][0].kind if model in self._clients else None
+
+    def unused_routes(self) -> list[str]:
+        """The patterns of `--model` that no model's name matched."""
+        return [
+            route.pattern
+            for route in self._routes
+            if not any(name == route.pattern or fnmatchcase(name, route.pattern) for name in self._clients)
+        ]
+
+    async def aclose(self) -> None:
+        """Close the clients' connections."""
+        for _, client in self._clients.values():
+            close = cast("Any", getattr(client, "aclose", None))
+            if close is not None:
+                await close()
+
+    def _spec_for(self, model: str) -> Spec:
+        exact = [route.spec for route in self._routes if route.pattern == model]
+        matching = [route.spec for route in self._routes if fnmatchcase(model, route.pattern)]
+        found = [*exact, *matching]
+        if found:
+            return found[0]
+        if self._default is None:
+            self._default, why = _from_environment()
+            self._on_notice(f"backend: {self._default.kind} ({why}); --backend chooses another")
+        return self._default
+
+    def _make(self, spec: Spec, model: str) -> ChatClient:
+        match spec.kind:
+            case "openai":
+                from agents_loop.clients.openai import OpenAIChatClient  # noqa: PLC0415 - an extra
+
+                return OpenAIChatClient(spec.argument or model)
+            case "azure":
+                from agents_loop.clients.azure_openai import AzureOpenAIChatClient  # noqa: PLC0415 - an extra
+
+                return AzureOpenAIChatClient(spec.argument or model)
+            case "local":
+                return self._local_client(spec.argument)
+            case "scripted":
+                return self._script(spec).client_for(model)
+            case _:
+                assert_never(spec.kind)
+
+    def _script(self, spec: Spec) -> Script:
+        path = Path(spec.argument or "")
+        if path not in self._scripts:
+            self._scripts[path] = Script(path)
+        return self._scripts[path]
+
+
+def _from_environment() -> tuple[Spec, str]:
+    if os.environ.get("OPENAI_API_KEY", "").strip():
+        return Spec("openai"), "OPENAI_API_KEY is set"
+    if os.environ.get("AZURE_OPENAI_ENDPOINT", "").strip():
+        return Spec("azure"), "AZURE_OPENAI_ENDPOINT is set"
+    return Spec("local"), "neither OPENAI_API_KEY nor AZURE_OPENAI_ENDPOINT is set"

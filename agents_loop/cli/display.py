@@ -1,0 +1,157 @@
+"""What a person sees of a run on standard error: live in a terminal, plain lines elsewhere, nothing with `--quiet`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+from agents_loop.cli.live import LiveScreen
+from agents_loop.cli.streams import write_err
+from agents_loop.cli.text import one_line, printable
+from agents_loop.loop.answer import answer_text
+from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.events import (
+    AgentResponded,
+    AgentUpdated,
+    EvaluatorDecided,
+    IterationStarted,
+    LoopEvent,
+    LoopStarted,
+    LoopStopped,
+)
+from agents_loop.loop.result import LoopResult
+
+_LONGEST = 240
+
+
+class Costs(Protocol):
+    """What a run has used so far."""
+
+    calls: int
+    tokens: int
+
+
+class Display(ABC):
+    """Shows a run. What it is given may hold anything: it is shown as text, and can't move the cursor."""
+
+    is_live = False
+    """Whether it shows drafts while they are written."""
+    costs: Costs | None = None
+
+    @abstractmethod
+    def notice(self, text: str) -> None:
+        """Something that a person should know."""
+
+    @abstractmethod
+    def on_event(self, event: LoopEvent) -> None:
+        """Something has happened."""
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to do
+        """Leave the screen in order."""
+
+    def ending(self, result: LoopResult) -> str:
+        """How a run went, in one line."""
+        line = f"{result.stop_reason.value} after {_counted(len(result.iterations), 'iteration')}"
+        if self.costs is None:
+            return line
+        return f"{line} ({_counted(self.costs.calls, 'call')}, {_counted(self.costs.tokens, 'token')})"
+
+
+class QuietDisplay(Display):
+    """Shows nothing."""
+
+    def notice(self, text: str) -> None:
+        """Nothing."""
+
+    def on_event(self, event: LoopEvent) -> None:
+        """Nothing."""
+
+
+class PlainDisplay(Display):
+    """A line for each fact."""
+
+    def notice(self, text: str) -> None:
+        """A line."""
+        write_err(f"{one_line(text)}\n")
+
+    def on_event(self, event: LoopEvent) -> None:
+        """A line for a draft, for a word on it, and for the ending."""
+        match event:
+            case AgentResponded():
+                self.notice(f"iteration {event.number}: {one_line(answer_text(event.response), _LONGEST)}")
+            case EvaluatorDecided():
+                said = _said(event.evaluation)
+                word = word_of(event.evaluation) + (f": {said}" if said else "")
+                self.notice(f"iteration {event.number}: {one_line(word, _LONGEST)}")
+            case LoopStopped():
+                self.notice(f"stopped: {self.ending(event.result)}")
+            case _:
+                pass
+
+
+class LiveDisplay(Display):
+    """Each draft while it is written, each evaluator's word on it, and the ending."""
+
+    is_live = True
+
+    def __init__(self, screen: LiveScreen | None = None) -> None:
+        self._screen = screen or LiveScreen()
+        self._max_iterations = 0
+
+    def notice(self, text: str) -> None:
+        """A dim line."""
+        self._screen.line(one_line(text), "dim")
+
+    def on_event(self, event: LoopEvent) -> None:
+        """Show it."""
+        screen = self._screen
+        match event:
+            case LoopStarted():
+                self._max_iterations = event.max_iterations
+            case IterationStarted():
+                screen.line(f"── iteration {event.number} of at most {self._max_iterations}", "bold cyan")
+                screen.wait("writing")
+            case AgentUpdated():
+                screen.write(printable(event.update.text))
+            case AgentResponded():
+                screen.wait("evaluating")
+            case EvaluatorDecided():
+                self._show_word(event.evaluation)
+            case LoopStopped():
+                style = "bold green" if event.result.stop_reason == "satisfied" else "bold yellow"
+                screen.line(f"── {self.ending(event.result)}", style)
+
+    def close(self) -> None:
+        """Take the spinner away."""
+        self._screen.close()
+
+    def _show_word(self, evaluation: LoopEvaluation) -> None:
+        mark, style = ("✓", "green") if evaluation.decision == "stop" else ("✗", "yellow")
+        self._screen.line(f"{mark} {word_of(evaluation)}", style)
+        for line in printable(_said(evaluation)).splitlines():
+            self._screen.line(f"  {line}")
+
+
+def choose_display(*, quiet: bool) -> Display:
+    """The display for where standard error goes."""
+    if quiet:
+        return QuietDisplay()
+    is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return LiveDisplay() if is_terminal else PlainDisplay()
+
+
+def word_of(evaluation: LoopEvaluation) -> str:
+    """Who said what, in short."""
+    score = "" if evaluation.score is None else f" (score {evaluation.score:g})"
+    return f"{evaluation.evaluator}: {evaluation.decision}{score}"
+
+
+def _said(evaluation: LoopEvaluation) -> str:
+    parts = [evaluation.reason, evaluation.note, evaluation.feedback]
+    return "\n".join(part.strip() for part in parts if part and part.strip())
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

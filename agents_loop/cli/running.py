@@ -1,0 +1,188 @@
+"""`agents-loop run`: one stream of events drives the display, the trace and the result."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agents_loop.cli.backends import Backends
+from agents_loop.cli.display import Display, choose_display
+from agents_loop.cli.exit_codes import OF_STOP_REASON, ExitCode
+from agents_loop.cli.explaining import debug_text, explain
+from agents_loop.cli.local_models import local_client
+from agents_loop.cli.streams import say_error, write_err, write_out
+from agents_loop.cli.text import redact
+from agents_loop.cli.trace import TraceWriter
+from agents_loop.errors import ConfigurationError
+from agents_loop.files import BuiltLoop, LoopFile, load_loop_file
+from agents_loop.files.metering import Meter
+from agents_loop.loop.events import LoopEvent, LoopStopped
+from agents_loop.loop.result import LoopResult, result_to_json
+from agents_loop.message_json import usage_to_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What the command line asks for."""
+
+    file: Path
+    inputs: Sequence[str] = ()
+    backend: str | None = None
+    models: Sequence[str] = ()
+    max_iterations: int | None = None
+    trace: Path | None = None
+    as_json: bool = False
+    quiet: bool = False
+    debug: bool = False
+
+
+class Observer(Protocol):
+    """Who wants to hear of a run."""
+
+    def on_event(self, event: LoopEvent) -> None:
+        """Something has happened."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will happen."""
+        ...
+
+
+def run_file(request: RunRequest) -> int:
+    """Run a file, and give the exit code.
+
+    Raises:
+        ConfigurationError: Wrong use, found before any call.
+    """
+    loop_file = load_loop_file(request.file)
+    inputs = parse_inputs(request.inputs)
+    display = choose_display(quiet=request.quiet)
+    backends = Backends(request.backend, request.models, on_notice=display.notice, local_client=local_client)
+    _require_other_file(request)
+    built = loop_file.build(
+        inputs, backends.client_for, max_iterations=request.max_iterations, on_notice=display.notice
+    )
+    _give_notices(display, loop_file, inputs, backends)
+    display.costs = built.meter
+    observers: list[Observer] = [display]
+    if request.trace is not None:
+        observers.append(TraceWriter(request.trace, lambda text: write_err(f"warning: {text}\n")))
+    run = _Run(built, backends, observers, streaming=display.is_live)
+    return _finish(request, built.meter, run, backends, run.to_the_end())
+
+
+class _Run:
+    """One run, whatever ends it."""
+
+    def __init__(self, built: BuiltLoop, backends: Backends, observers: Sequence[Observer], *, streaming: bool) -> None:
+        self._built = built
+        self._backends = backends
+        self._observers = observers
+        self._streaming = streaming
+        self.result: LoopResult | None = None
+
+    def to_the_end(self) -> BaseException | None:
+        """Run it, and give what was raised."""
+        try:
+            asyncio.run(self._drive())
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the work so far is shown whatever was raised
+            return error
+        finally:
+            for observer in self._observers:
+                observer.close()
+        return None
+
+    async def _drive(self) -> None:
+        events = None
+        try:
+            async with self._built.agent.events(self._built.message, streaming=self._streaming) as events:
+                async for event in events:
+                    self._tell(event)
+        except asyncio.CancelledError:
+            if events is not None and events.result is not None:
+                self._tell(LoopStopped(events.result, None))
+            raise
+        finally:
+            self.result = None if events is None else events.result
+            await self._backends.aclose()
+
+    def _tell(self, event: LoopEvent) -> None:
+        for observer in self._observers:
+            observer.on_event(event)
+
+
+def _finish(request: RunRequest, meter: Meter, run: _Run, backends: Backends, error: BaseException | None) -> int:
+    failed = _write_result(run.result, meter, as_json=request.as_json) if run.result is not None else None
+    if error is not None and not isinstance(error, KeyboardInterrupt):
+        if request.debug:
+            write_err(debug_text(error))
+        say_error(explain(error, model=meter.last_model, backend=backends.kind_of(meter.last_model)))
+    if failed is not None:
+        say_error(f"the result can't be written to standard output: {failed.strerror}")
+        return ExitCode.FAILED
+    return _exit_code(run.result, error)
+
+
+def _exit_code(result: LoopResult | None, error: BaseException | None) -> ExitCode:
+    """By the reason; a run that could not even begin, for want of a model or a template's value, is wrong use."""
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    if isinstance(error, ConfigurationError) and (result is None or not result.iterations):
+        return ExitCode.WRONG_USE
+    return ExitCode.FAILED if result is None else OF_STOP_REASON[result.stop_reason]
+
+
+def _write_result(result: LoopResult, meter: Meter, *, as_json: bool) -> OSError | None:
+    if as_json:
+        fields = result_to_json(result)
+        fields["stop_detail"] = None if result.stop_detail is None else redact(result.stop_detail)
+        fields["usage"] = None if meter.usage is None else usage_to_json(meter.usage)
+        fields["model_calls"] = meter.calls
+        return write_out(f"{json.dumps(fields, ensure_ascii=False)}\n")
+    return write_out(f"{result.output}\n") if result.iterations else None
+
+
+def parse_inputs(given: Sequence[str]) -> dict[str, str]:
+    """The `KEY=VALUE`s of the command line.
+
+    Raises:
+        ConfigurationError: One is none, or a key is given twice.
+    """
+    inputs: dict[str, str] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise ConfigurationError(f"-i {text!r} must be KEY=VALUE, such as topic='morning fog'")
+        if key in inputs:
+            raise ConfigurationError(f"the input {key!r} is given twice")
+        inputs[key] = value
+    return inputs
+
+
+def parse_cap(text: str) -> int:
+    """The number of `--max-iterations`.
+
+    Raises:
+        ConfigurationError: It is none, or less than 1.
+    """
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise ConfigurationError(f"--max-iterations must be a whole number of at least 1, not {text!r}")
+    return int(text)
+
+
+def _require_other_file(request: RunRequest) -> None:
+    if request.trace is not None and request.trace.exists() and request.trace.samefile(request.file):
+        raise ConfigurationError(f"--trace {str(request.trace)!r} is the loop's own file: it would be replaced")
+
+
+def _give_notices(display: Display, loop_file: LoopFile, inputs: dict[str, str], backends: Backends) -> None:
+    for notice in loop_file.notices:
+        display.notice(f"notice: {notice}")
+    for name in loop_file.unused_inputs(inputs):
+        display.notice(f"notice: no prompt uses the input {name!r}")
+    for pattern in backends.unused_routes():
+        display.notice(f"notice: --model {pattern!r} matches no model of the file")

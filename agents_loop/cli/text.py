@@ -1,0 +1,32 @@
+"""Text that can be shown: a model's words can't move the cursor, and no secret gets out."""
+
+from __future__ import annotations
+
+import os
+import re
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x07|\x1b\\|$)|[ -/]*[0-~])", re.DOTALL)
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but for tab and line break, what reverses the direction of writing, and lone surrogates."""
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+_SHORTEST_SECRET = 6
+_SECRET_IN_URL = re.compile(r"(?<=://)[^/\s@]+@")
+
+
+def printable(text: str) -> str:
+    """The text without escape sequences and control characters."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """The text on one line, cut to a number of characters."""
+    line = " ".join(printable(text.replace("\r", "\n")).split())
+    return line if limit is None or len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def redact(text: str) -> str:
+    """The text without the values of the environment's secrets, and without passwords in addresses."""
+    for name, value in os.environ.items():
+        if _SECRET_NAME.search(name) and len(value.strip()) >= _SHORTEST_SECRET:
+            text = text.replace(value.strip(), "***")
+    return _SECRET_IN_URL.sub("***@", text)

@@ -1,0 +1,106 @@
+"""A run's events in a file, one JSON object a line, as they happen."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import assert_never
+
+from agents_loop.cli.text import redact
+from agents_loop.errors import ConfigurationError
+from agents_loop.loop.answer import answer_text
+from agents_loop.loop.events import (
+    AgentResponded,
+    AgentUpdated,
+    EvaluatorDecided,
+    IterationStarted,
+    LoopEvent,
+    LoopStarted,
+    LoopStopped,
+)
+from agents_loop.loop.result import evaluation_to_json, result_to_json
+from agents_loop.message_json import usage_to_json
+from agents_loop.messages import ChatMessage, JsonValue
+
+
+class TraceWriter:
+    """Writes each event when it happens, but for the pieces of a stream. A disk that fails does not stop the run.
+
+    Args:
+        path: The file; what was in it is replaced.
+        on_warning: Hears once that the disk failed.
+        clock: Gives the seconds since the epoch.
+
+    Raises:
+        ConfigurationError: The file can't be written.
+    """
+
+    def __init__(self, path: Path, on_warning: Callable[[str], None], clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._on_warning = on_warning
+        self._clock = clock
+        try:
+            self._file = path.open("w", encoding="utf-8", errors="replace", newline="\n")
+        except OSError as error:
+            raise ConfigurationError(f"--trace {str(path)!r} can't be written: {error.strerror}") from error
+        self._failed = False
+
+    def on_event(self, event: LoopEvent) -> None:
+        """Write a line."""
+        fields = event_to_json(event)
+        if fields is None or self._failed:
+            return
+        line = json.dumps({"event": type(event).__name__, "time": self._clock(), **fields}, ensure_ascii=False)
+        try:
+            self._file.write(f"{line}\n")
+            self._file.flush()
+        except OSError as error:
+            self._failed = True
+            self._on_warning(f"the trace {str(self._path)!r} is not complete: {error.strerror}; the run goes on")
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):
+            self._file.close()
+
+
+def event_to_json(event: LoopEvent) -> dict[str, JsonValue] | None:
+    """An event's fields; `None` for a piece of a stream, which the whole response repeats."""
+    match event:
+        case LoopStarted():
+            return {
+                "run_id": event.run_id,
+                "messages": _messages(event.messages),
+                "max_iterations": event.max_iterations,
+            }
+        case IterationStarted():
+            return {
+                "number": event.number,
+                "input": _messages(event.input),
+                "on_behalf_of": _messages(event.on_behalf_of),
+            }
+        case AgentUpdated():
+            return None
+        case AgentResponded():
+            usage = event.response.usage
+            return {
+                "number": event.number,
+                "output": answer_text(event.response),
+                "finish_reason": event.response.finish_reason,
+                "usage": None if usage is None else usage_to_json(usage),
+            }
+        case EvaluatorDecided():
+            return {"number": event.number, "evaluation": evaluation_to_json(event.evaluation)}
+        case LoopStopped():
+            result = result_to_json(event.result)
+            detail = event.result.stop_detail
+            return {"result": {**result, "stop_detail": None if detail is None else redact(detail)}}
+        case _:
+            assert_never(event)
+
+
+def _messages(messages: Sequence[ChatMessage]) -> list[JsonValue]:
+    return [{"role": str(message.role), "text": message.text} for message in messages]

@@ -1,0 +1,79 @@
+"""The evaluator of a loop file: one rendered prompt, one call, one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, FinishReason
+from agents_loop.errors import JudgeFailedError
+from agents_loop.files.contract import EvaluatorReply, not_approved, read_evaluator_reply
+from agents_loop.files.prompts import PromptTemplate
+from agents_loop.loop.answer import answer_text
+from agents_loop.loop.context import LoopContext
+from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.evaluator import LoopEvaluator
+from agents_loop.messages import ChatMessage, ChatRole, ErrorContent
+
+
+class PromptedEvaluator(LoopEvaluator):
+    """Asks a model whether it approves of a candidate, and goes on with its feedback while it does not.
+
+    The reply is read as `read_evaluator_reply` says. A reply that was cut off is never an approval; its text is the
+    feedback, as that of any other malformed reply. A refusal, and what a provider's filter withheld, are no word on
+    the candidate: they end the run.
+
+    Args:
+        chat_client: The model.
+        prompt: The prompt.
+        inputs: The inputs' values.
+        options: Asked of every call.
+    """
+
+    def __init__(
+        self,
+        chat_client: ChatClient,
+        prompt: PromptTemplate,
+        inputs: Mapping[str, Any],
+        *,
+        options: ChatOptions | None = None,
+    ) -> None:
+        self._client = chat_client
+        self._prompt = prompt
+        self._inputs = dict(inputs)
+        self._options = options
+
+    def build_messages(self, context: LoopContext) -> list[ChatMessage]:
+        """What the model is sent. No model is called.
+
+        Raises:
+            PromptError: The prompt can't be rendered.
+        """
+        loop = {"iteration": context.iteration, "candidate": answer_text(context.last_response)}
+        return [ChatMessage(ChatRole.USER, self._prompt.render(self._inputs | loop))]
+
+    async def evaluate(self, context: LoopContext) -> LoopEvaluation:
+        """Ask once.
+
+        Raises:
+            PromptError: The prompt can't be rendered.
+            JudgeFailedError: The model refused, or a filter withheld its reply.
+        """
+        response = await self._client.get_response(self.build_messages(context), self._options)
+        context.report_usage(response.usage)
+        reply = _read(response)
+        if reply.approved:
+            return LoopEvaluation.stop(score=reply.score, note=reply.feedback or None, details=reply.details)
+        return LoopEvaluation.continue_(reply.feedback, score=reply.score, note=reply.unclear, details=reply.details)
+
+
+def _read(response: ChatResponse) -> EvaluatorReply:
+    reason = response.finish_reason
+    if reason in (FinishReason.REFUSAL, FinishReason.CONTENT_FILTER):
+        contents = [content for message in response.messages for content in message.contents]
+        said = "; ".join(content.message for content in contents if isinstance(content, ErrorContent))
+        raise JudgeFailedError(str(reason), said)
+    text = response.text
+    if reason == FinishReason.LENGTH:
+        return not_approved(text, "the reply was cut off: raise evaluator.max_output_tokens")
+    return read_evaluator_reply(text)

@@ -1,0 +1,177 @@
+"""The agent of a loop file: each iteration is one rendered prompt, and one call."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any, cast
+
+from agents_loop.agent import (
+    AgentResponse,
+    AgentResponseUpdate,
+    AgentRunOptions,
+    AgentSession,
+    AIAgent,
+)
+from agents_loop.chat_client import ChatClient, ChatOptions, FinishReason
+from agents_loop.errors import AgentsLoopError
+from agents_loop.files.prompts import PromptTemplate
+from agents_loop.messages import ChatMessage, ChatRole, ErrorContent, JsonValue, join_text
+
+_STATE = "prompted_generator"
+
+
+class NoCandidateError(AgentsLoopError):
+    """The generator's model refused, or gave no text: there is nothing to evaluate.
+
+    Args:
+        cause: `"refusal"`, `"content_filter"`, `"length"`, or `"empty"`.
+        detail: What to do, or what the provider said.
+    """
+
+    def __init__(self, cause: str, detail: str) -> None:
+        self.cause = cause
+        self.detail = detail
+        super().__init__(f"the generator gave no candidate ({cause}): {detail}")
+
+    def __reduce__(self) -> tuple[type[NoCandidateError], tuple[str, str]]:
+        return type(self), (self.cause, self.detail)
+
+
+class PromptedGenerator(AIAgent):
+    """Calls a model with a prompt that is rendered anew in each iteration; the model sees nothing else.
+
+    The first run of a session sends the messages it is given, which are to be the first prompt, rendered. In each
+    later one the incoming message is the evaluator's feedback: the prompt is rendered with `iteration`,
+    `previous_output` and `evaluator_feedback`. The session remembers the iteration and the last candidate, and is
+    for one run of the loop. A text that was cut off is a candidate; a refusal is none.
+
+    Args:
+        chat_client: The model.
+        prompt: The prompt.
+        inputs: The inputs' values.
+        options: Asked of every call.
+        name: The agent's name.
+    """
+
+    def __init__(
+        self,
+        chat_client: ChatClient,
+        prompt: PromptTemplate,
+        inputs: Mapping[str, Any],
+        *,
+        options: ChatOptions | None = None,
+        name: str | None = None,
+    ) -> None:
+        self._client = chat_client
+        self._prompt = prompt
+        self._inputs = dict(inputs)
+        self._options = options or ChatOptions()
+        self.name = name
+
+    async def run_core(
+        self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None
+    ) -> AgentResponse:
+        """One iteration: one call.
+
+        Raises:
+            PromptError: The prompt can't be rendered.
+            NoCandidateError: The model refused, or gave no text.
+        """
+        given = await self._client.get_response(self._messages(messages, session), self._chat_options(options))
+        response = AgentResponse(
+            given.messages,
+            response_id=given.response_id,
+            agent_id=self.id,
+            usage=given.usage,
+            finish_reason=given.finish_reason,
+            created_at=given.created_at,
+            additional_properties=given.additional_properties,
+        )
+        _remember(session, response)
+        return response
+
+    async def run_core_streaming(
+        self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None
+    ) -> AsyncIterator[AgentResponseUpdate]:
+        """The same, in pieces."""
+        pieces: list[AgentResponseUpdate] = []
+        sent = self._messages(messages, session)
+        stream = self._client.get_streaming_response(sent, self._chat_options(options))
+        async with aclosing(cast("AsyncGenerator[Any, None]", stream)):
+            async for piece in stream:
+                update = AgentResponseUpdate(
+                    piece.role,
+                    piece.contents,
+                    author_name=piece.author_name,
+                    agent_id=self.id,
+                    response_id=piece.response_id,
+                    message_id=piece.message_id,
+                    finish_reason=piece.finish_reason,
+                    created_at=piece.created_at,
+                    additional_properties=piece.additional_properties,
+                )
+                pieces.append(update)
+                yield update
+        _remember(session, AgentResponse.from_updates(pieces))
+
+    def _messages(self, messages: list[ChatMessage], session: AgentSession | None) -> list[ChatMessage]:
+        state = _state(session)
+        if not state:
+            return messages
+        rendered = render_prompt(
+            self._prompt,
+            self._inputs,
+            iteration=state["iteration"] + 1,
+            previous_output=state["output"],
+            evaluator_feedback=join_text(messages),
+        )
+        return [ChatMessage(ChatRole.USER, rendered)]
+
+    def _chat_options(self, options: AgentRunOptions | None) -> ChatOptions:
+        asked = None if options is None else options.chat_options
+        return self._options if asked is None else asked.over(self._options)
+
+
+def render_prompt(
+    prompt: PromptTemplate,
+    inputs: Mapping[str, Any],
+    *,
+    iteration: int = 1,
+    previous_output: str = "",
+    evaluator_feedback: str = "",
+) -> str:
+    """The generator's prompt of an iteration.
+
+    Raises:
+        PromptError: It can't be rendered.
+    """
+    loop = {"iteration": iteration, "previous_output": previous_output, "evaluator_feedback": evaluator_feedback}
+    return prompt.render({**inputs, **loop})
+
+
+def _state(session: AgentSession | None) -> dict[str, JsonValue]:
+    return cast("dict[str, JsonValue]", session.state.get(_STATE, {})) if session else {}
+
+
+def _remember(session: AgentSession | None, response: AgentResponse) -> None:
+    text = response.text
+    _require_candidate(response, text)
+    if session is not None:
+        number = _state(session).get("iteration", 0) + 1
+        session.state[_STATE] = {"iteration": number, "output": text}
+
+
+def _require_candidate(response: AgentResponse, text: str) -> None:
+    reason = response.finish_reason
+    if text.strip() and reason != FinishReason.REFUSAL:
+        return
+    contents = [content for message in response.messages for content in message.contents]
+    said = "; ".join(content.message for content in contents if isinstance(content, ErrorContent))
+    match reason:
+        case FinishReason.REFUSAL | FinishReason.CONTENT_FILTER:
+            raise NoCandidateError(str(reason), said or "the provider gives no reason")
+        case FinishReason.LENGTH:
+            raise NoCandidateError("length", "the tokens ran out before any text: raise generator.max_output_tokens")
+        case _:
+            raise NoCandidateError("empty", said or f"the reply has no text (finish_reason {reason!r})")

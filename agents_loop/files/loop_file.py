@@ -1,0 +1,198 @@
+"""A loop that stands in a file: reading it, and building the `LoopAgent` that it describes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents_loop.chat_client import ChatClient, ChatOptions
+from agents_loop.files.checking import check_document
+from agents_loop.files.evaluator import PromptedEvaluator
+from agents_loop.files.generator import PromptedGenerator, render_prompt
+from agents_loop.files.inputs import LOOP_VARIABLES, InputError, InputValue, resolve_inputs
+from agents_loop.files.metering import Meter, MeteredChatClient, TokenLimit
+from agents_loop.files.problems import LoopFileError, Problem
+from agents_loop.files.prompts import PromptError, PromptTemplate
+from agents_loop.files.schema import Budget, Document, EvaluatorLoopNode, Part
+from agents_loop.files.yaml_tree import PathIn, YamlTree, parse_yaml, read_text
+from agents_loop.loop.agent import LoopAgent
+from agents_loop.loop.options import LoopAgentOptions
+from agents_loop.messages import ChatMessage, ChatRole
+
+_VARIABLES = {
+    "generator": LOOP_VARIABLES - {"candidate"},
+    "evaluator": frozenset({"iteration", "candidate"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltLoop:
+    """A loop that is ready to run, once: `loop.agent.run(loop.message)`."""
+
+    agent: LoopAgent
+    message: ChatMessage
+    """The request: the generator's first prompt, rendered."""
+    meter: Meter
+    """What the run has used."""
+
+
+class LoopFile:
+    """A file that describes a loop. Made by `load_loop_file`.
+
+    Args:
+        source: The file's name, for messages.
+        tree: What it says, and where.
+        document: The same, checked.
+    """
+
+    def __init__(self, source: str, tree: YamlTree, document: Document) -> None:
+        self.source = source
+        self.document = document
+        self._tree = tree
+        self._prompts: dict[str, PromptTemplate] = {}
+        problems = [problem for name in _VARIABLES for problem in self._read_prompt(name)]
+        if problems:
+            raise LoopFileError(source, problems)
+
+    @property
+    def name(self) -> str:
+        """What the file calls itself."""
+        return self.document.name
+
+    @property
+    def node(self) -> EvaluatorLoopNode:
+        """The loop."""
+        return self.document.nodes[0]
+
+    @property
+    def waves(self) -> list[list[str]]:
+        """The nodes' ids, in the order in which they run."""
+        return [[self.node.id]]
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the file says and this library does not do yet."""
+        placed = [place for place, budget in self._budgets() if budget.max_usd is not None]
+        return tuple(f"{place}.max_usd is not enforced yet" for place in placed)
+
+    def unused_inputs(self, given: Mapping[str, InputValue]) -> list[str]:
+        """Those that no prompt mentions."""
+        mentioned = frozenset[str]().union(*[prompt.mentioned for prompt in self._prompts.values()])
+        return [name for name in given if name not in mentioned]
+
+    def build(
+        self,
+        inputs: Mapping[str, InputValue],
+        client_for: Callable[[str], ChatClient],
+        *,
+        max_iterations: int | None = None,
+        on_notice: Callable[[str], None] | None = None,
+    ) -> BuiltLoop:
+        """The loop, with inputs and models. No model is called.
+
+        Args:
+            inputs: Values by name; a str is read as the type that the file declares.
+            client_for: Gives the client of a model's name; asked once for each.
+            max_iterations: Instead of the file's.
+            on_notice: Hears what a person should know while it runs.
+
+        Raises:
+            InputError: An input is missing, unknown, or not of its type.
+            LoopFileError: The first prompt can't be rendered.
+        """
+        values = resolve_inputs(self.document.inputs, inputs)
+        self._require_values(values)
+        message = ChatMessage(ChatRole.USER, self._first_prompt(values))
+        meter = Meter(self._limits(), on_notice)
+        names = dict.fromkeys([self.node.generator.model, self.node.evaluator.model])
+        clients = {name: MeteredChatClient(client_for(name), name, meter) for name in names}
+        generator = PromptedGenerator(
+            clients[self.node.generator.model],
+            self._prompts["generator"],
+            values,
+            options=_options(self.node.generator),
+            name=self.node.id,
+        )
+        evaluator = PromptedEvaluator(
+            clients[self.node.evaluator.model],
+            self._prompts["evaluator"],
+            values,
+            options=_options(self.node.evaluator),
+        )
+        cap = self.node.max_iterations if max_iterations is None else max_iterations
+        options = LoopAgentOptions(max_iterations=cap, evaluate_final_iteration=True)
+        return BuiltLoop(LoopAgent(generator, evaluator, options), message, meter)
+
+    def _read_prompt(self, name: str) -> list[Problem]:
+        part: Part = getattr(self.node, name)
+        try:
+            prompt = self._prompts[name] = PromptTemplate(part.prompt, located=functools.partial(self._located, name))
+        except PromptError as error:
+            return [self._prompt_problem(name, error.message, error.line)]
+        known = _VARIABLES[name] | (self.document.inputs or {}).keys()
+        return [
+            self._prompt_problem(name, _undefined(name, variable, known), line)
+            for variable, line in prompt.variables.items()
+            if variable not in known and (self.document.inputs is not None or variable in LOOP_VARIABLES)
+        ]
+
+    def _require_values(self, values: Mapping[str, InputValue]) -> None:
+        for name, prompt in self._prompts.items():
+            for variable in prompt.variables:
+                if variable not in values and variable not in _VARIABLES[name]:
+                    said = f"the input {variable!r} is missing: the {name}'s prompt uses it"
+                    raise InputError(f"{said}. Give it with -i {variable}=...")
+
+    def _first_prompt(self, values: Mapping[str, InputValue]) -> str:
+        try:
+            return render_prompt(self._prompts["generator"], values)
+        except PromptError as error:
+            raise LoopFileError(self.source, [self._prompt_problem("generator", error.message, error.line)]) from error
+
+    def _prompt_problem(self, name: str, message: str, line: int | None) -> Problem:
+        path: PathIn = ("nodes", 0, name, "prompt")
+        problem = self._tree.problem(path, message)
+        first = self._tree.values[path].first_text_line
+        if line is None or first is None:
+            return problem
+        return Problem(first + line - 1, 1, problem.place, message)
+
+    def _located(self, name: str, message: str, line: int | None) -> str:
+        return self._prompt_problem(name, message, line).text(self.source)
+
+    def _budgets(self) -> list[tuple[str, Budget]]:
+        return [("budget", self.document.budget), ("nodes[0].budget", self.node.budget)]
+
+    def _limits(self) -> list[TokenLimit]:
+        return [
+            TokenLimit(f"{place}.max_tokens", budget.max_tokens)
+            for place, budget in self._budgets()
+            if budget.max_tokens is not None
+        ]
+
+
+def load_loop_file(path: str | Path) -> LoopFile:
+    """Read and check a file. No model is called.
+
+    Raises:
+        LoopFileError: It can't be read or is not valid; the error holds every problem, with its place.
+    """
+    source = str(path)
+    text = read_text(Path(path), source)
+    tree = parse_yaml(text, source)
+    checked = check_document(tree)
+    if not isinstance(checked, Document):
+        raise LoopFileError(source, checked)
+    return LoopFile(source, tree, checked)
+
+
+def _options(part: Part) -> ChatOptions:
+    return ChatOptions(max_output_tokens=part.max_output_tokens)
+
+
+def _undefined(name: str, variable: str, known: frozenset[str] | set[str]) -> str:
+    if variable in LOOP_VARIABLES:
+        return f"{variable!r} is not a variable of the {name}'s prompt; it has: {', '.join(sorted(known))}"
+    return f"{variable!r} is neither a declared input nor a variable of the loop"
