@@ -71,21 +71,23 @@ def _without_thinking(text: str) -> str | None:
     return "".join([*kept, text[position:]])
 
 
-_FENCE = re.compile(
-    r"(`{3,}|~{3,})(?:[ \t]*[\w+.-]*[ \t]*\r?\n|[ \t]*(?:json)?(?=[\s{]))?(.*)\1", re.DOTALL | re.IGNORECASE
-)
-"""An opening fence with its language on a line, or a fence and its content on one line."""
+_FENCE_OPENING = re.compile(r"`{3,}|~{3,}")
+_FENCE_LANGUAGE = re.compile(r"[ \t]*[\w+.-]*[ \t]*\r?\n|[ \t]*json(?=[\s{])", re.IGNORECASE)
+"""A language on the opening line, or before the content where all stands on one line."""
 
 
 def _without_fence(text: str) -> str:
     """What stands in a code fence, if one fence encloses all of the text."""
-    if not text.startswith(("```", "~~~")):
+    opening = _FENCE_OPENING.match(text)
+    if opening is None:
         return text
-    fence = _FENCE.fullmatch(text)
-    if fence is None:
+    fence = opening[0]
+    if len(text) < 2 * len(fence) or not text.endswith(fence):
         return text
-    inner = fence[2].strip()
-    closes_early = re.search(rf"^[ \t]*{fence[1]}", inner, re.MULTILINE)
+    body = text[len(fence) : -len(fence)]
+    language = _FENCE_LANGUAGE.match(body)
+    inner = body[language.end() :].strip() if language else body.strip()
+    closes_early = any(line.lstrip().startswith(fence) for line in inner.splitlines())
     return text if closes_early else inner
 
 
@@ -159,10 +161,10 @@ def _clean(text: str) -> str:
 
 # --- prose and markers
 
-_DONE_LINE = re.compile(r"(?:(?:[-+*•]|\d{1,3}[.)])\s+)?[*_`]*\s*verdict\s*:\s*done\s*[*_`.!\s]*", re.IGNORECASE)
+_DONE_LINE = re.compile(r"(?:(?:[-+*•]|\d{1,3}[.)])\s+)?[*_`]*\s*verdict\s*:\s*done[*_`.!\s]*", re.IGNORECASE)
 _DONE = re.compile(r"verdict\s*:\s*done", re.IGNORECASE)
 _MORE = re.compile(r"verdict[\s*_`]*:[\s*_`\"']*more", re.IGNORECASE)
-_MARKER = re.compile(r"[*_`\"']*verdict[\s*_`]*:[\s*_`\"']*(?:done|more)\b[*_`\"']*[.!]?", re.IGNORECASE)
+_MARKER = re.compile(r"[*_`\"']{0,4}verdict[\s*_`]*:[\s*_`\"']*(?:done|more)\b[*_`\"']*[.!]?", re.IGNORECASE)
 _ANSWERED_KEY = re.compile(r"[{,]\s*\"_*a_*n_*s_*w_*e_*r_*e_*d_*\"\s*:", re.IGNORECASE)
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _MOST_OBJECTS = 32
@@ -213,6 +215,6 @@ def _prose_without_marker(lines: list[str]) -> str | None:
     kept: list[str] = []
     for line in lines:
         without = _MARKER.sub("", line).rstrip()
-        if without == line.rstrip() or without.strip(" \t>-+*_`.!\"'"):
+        if without == line.rstrip() or any(character.isalpha() for character in without):
             kept.append(without)
     return _clean("\n".join(kept).strip()) or None
