@@ -293,10 +293,11 @@ async def leaving_nothing() -> AsyncIterator[None]:
     hooks = sys.get_asyncgen_hooks()
     started: weakref.WeakSet[AsyncGenerator[Any, Any]] = weakref.WeakSet()
     abandoned: list[str] = []
+    closing: list[asyncio.Task[None]] = []
 
     def finalizer(generator: AsyncGenerator[Any, Any]) -> None:
         abandoned.append(repr(generator))
-        loop.create_task(generator.aclose())
+        closing.append(loop.create_task(generator.aclose()))
 
     before = asyncio.all_tasks()
     sys.set_asyncgen_hooks(firstiter=started.add, finalizer=finalizer)

@@ -498,7 +498,7 @@ async def test_the_result_is_made_of_the_events(mode: str, words: tuple[LoopEval
         try:
             async for event in events:
                 if type(event).__name__ == "EvaluatorDecided":
-                    told.append((event.number, event.evaluation))
+                    told.append((event.number, event.evaluation))  # noqa: PERF401 - what came before the exception
         except OSError:
             pass
     recorded = [(record.number, said) for record in events.result.iterations for said in record.evaluations]

@@ -138,7 +138,7 @@ async def test_a_callers_session_is_cloned(agent: RecordingAgent, invoke: Way):
     assert len({id(used) for used in agent.sessions}) == 3
     for clone in agent.deserialized:
         assert clone.state == {"kept": [1], "runs": 1}
-        assert [message.text for message in clone.messages][0] == "before"
+        assert clone.messages[0].text == "before"
         assert len(clone.messages) == 2
     assert session.state == {"kept": [1], "runs": 1}
     assert [message.text for message in session.messages] == ["before", "reply 1"]
