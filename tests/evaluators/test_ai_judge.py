@@ -90,7 +90,9 @@ async def test_a_pass_stops_and_a_gap_is_fed_back():
 async def test_a_gap_is_never_a_template():
     """Law 22: a gap that holds a placeholder or braces reaches the agent as it is."""
     gap = "{gap_analysis} {criteria} {0} {x!r}"
-    evaluator, _ = judge(json.dumps({"answered": False, "gapAnalysis": gap}), feedback_message_template="<{gap_analysis}>")
+    evaluator, _ = judge(
+        json.dumps({"answered": False, "gapAnalysis": gap}), feedback_message_template="<{gap_analysis}>"
+    )
     assert (await evaluator.evaluate(context())).feedback == f"<{gap}>"
 
 

@@ -101,7 +101,15 @@ def test_images_and_files_are_not_flattened():
     link = UriContent("https://example.test/a.pdf", "application/pdf")
     message = fenced_message(request("Compare", IMAGE, "with", link), answer("Here:", IMAGE), lambda: "N")
     kinds = [type(content).__name__ for content in message.contents]
-    assert kinds == ["TextContent", "DataContent", "TextContent", "UriContent", "TextContent", "DataContent", "TextContent"]
+    assert kinds == [
+        "TextContent",
+        "DataContent",
+        "TextContent",
+        "UriContent",
+        "TextContent",
+        "DataContent",
+        "TextContent",
+    ]
     assert message.contents[1] is IMAGE
     assert message.contents[0].text.endswith("Compare\n\n")
     assert message.contents[-1].text.startswith("\n</latest_response_N>")

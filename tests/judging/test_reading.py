@@ -103,7 +103,21 @@ def test_a_hostile_reply_is_read_in_no_time_and_is_no_pass(reply):
 
 # --- replies built from pieces whose right reading is known by construction
 
-WORDS = ["the", "table", "lacks", "units", "done", "more", "verdict", "true", "answered", "owner:", "risk,", "{x}", '"ok"']
+WORDS = [
+    "the",
+    "table",
+    "lacks",
+    "units",
+    "done",
+    "more",
+    "verdict",
+    "true",
+    "answered",
+    "owner:",
+    "risk,",
+    "{x}",
+    '"ok"',
+]
 
 
 class Builder:
@@ -158,7 +172,9 @@ class Builder:
 
     def marked(self):
         done = self.marker("DONE")
-        clear = self.rng.choice([done, f"**{done}**", f"- {done}", f"`{done}`", f"{done}.", f"2) {done}!", f"  {done} "])
+        clear = self.rng.choice(
+            [done, f"**{done}**", f"- {done}", f"`{done}`", f"{done}.", f"2) {done}!", f"  {done} "]
+        )
         unclear = self.rng.choice([f'"{done}"', f"> {done}", f"{done}?", f"not {done}", f"{done} yet", f"({done})"])
         lines = [self.prose() for _ in range(self.rng.randint(0, 4))]
         where = self.rng.choice(["first", "last", "middle", "unclear", "none"])
