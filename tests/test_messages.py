@@ -136,7 +136,9 @@ def test_a_response_of_a_str():
 # Usage
 
 counts = st.none() | st.integers(0, 10**9)
-more_counts = st.none() | st.dictionaries(st.sampled_from(["audio", "text", "input_audio"]), st.integers(0, 100), min_size=1)
+more_counts = st.none() | st.dictionaries(
+    st.sampled_from(["audio", "text", "input_audio"]), st.integers(0, 100), min_size=1
+)
 usages = st.builds(UsageDetails, counts, counts, counts, counts, counts, more_counts)
 COUNTERS = (
     "input_token_count",

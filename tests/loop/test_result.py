@@ -14,7 +14,6 @@ from syrupy.assertion import SnapshotAssertion
 
 from agents_loop import (
     AgentResponse,
-    AgentResponseUpdate,
     AgentSession,
     AgentsLoopError,
     BudgetExceededError,
@@ -128,7 +127,9 @@ async def test_a_stream_that_never_began(agent: RecordingAgent):
     assert agent.calls == agent.created == []
 
 
-@pytest.mark.parametrize("source", [None, 7, "x", ValueError("x"), AgentResponse("x"), RecordingAgent().run_streaming()])
+@pytest.mark.parametrize(
+    "source", [None, 7, "x", ValueError("x"), AgentResponse("x"), RecordingAgent().run_streaming()]
+)
 def test_where_there_is_no_result(source: object):
     """Law 18: what comes from no loop has no result."""
     assert LoopResult.of(source) is None
@@ -175,7 +176,7 @@ async def test_when_an_evaluator_raises(agent: RecordingAgent, invoke: Way, mode
 async def test_the_events_of_a_failure():
     """Law 18: the events of a failed run end with the result, then comes the exception."""
     error, listed = RateLimitError(), []
-    with pytest.raises(RateLimitError):
+    with pytest.raises(RateLimitError):  # noqa: PT012 - a block is what raises
         async with LoopAgent(RecordingAgent(error), says()).events("go") as events:
             async for event in events:
                 listed.append(event)  # noqa: PERF401 - what came before the exception counts
@@ -217,7 +218,7 @@ async def test_through_the_cause_chain(agent: RecordingAgent):
 
 async def test_a_chain_that_was_cut():
     """Law 18: `raise ... from None` cuts the chain; a chain that bites its tail ends."""
-    with pytest.raises(KeyError) as raised:
+    with pytest.raises(KeyError) as raised:  # noqa: PT012 - a handler is what raises
         try:
             await LoopAgent(RecordingAgent(RateLimitError()), says()).run("go")
         except RateLimitError:
@@ -250,7 +251,7 @@ async def test_a_timeout_around_a_run(invoke: Way, limit):
 
 async def test_a_timeout_around_the_reading_of_a_stream(agent: RecordingAgent):
     """Law 18: ... also where the time ran out while the caller was busy with a piece."""
-    with pytest.raises(TimeoutError) as raised:
+    with pytest.raises(TimeoutError) as raised:  # noqa: PT012 - a block is what raises
         async with asyncio.timeout(0.01), LoopAgent(agent, says()).run_streaming("go") as stream:
             async for _ in stream:
                 await asyncio.Event().wait()

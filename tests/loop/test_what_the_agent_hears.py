@@ -57,7 +57,11 @@ async def test_the_log_is_read_only(agent: RecordingAgent, invoke: Way):
     for name in ("append", "extend", "insert", "clear", "pop", "remove", "__setitem__", "__delitem__", "__iadd__"):
         assert not hasattr(log, name)
     log[:].append("forged")
-    assert log == ["first", "second"]
+    assert log == ["first", "second"] == list(log)
+    assert log != ["first"]
+    assert log != "first"
+    assert repr(log) == "FeedbackLog(['first', 'second'])"
+    assert log[1:] == ["second"]
     assert (log[-1], list(reversed(log)), "first" in log, len(log)) == ("second", ["second", "first"], True, 2)
 
 

@@ -474,6 +474,18 @@ async def test_a_wrapper_around_a_loop(agent: RecordingAgent, invoke: Way):
     assert LoopResult.of(stream).stop_reason is StopReason.SATISFIED
 
 
+async def test_the_core_of_a_loops_stream(agent: RecordingAgent):
+    """Law 17: `run_core_streaming` gives the pieces of `run_streaming`; closing it closes the agent (law 19)."""
+    loop, request = LoopAgent(agent, says("more")), [ChatMessage("user", "go")]
+    pieces = [update.text async for update in loop.run_core_streaming(request, session=None, options=None)]
+    assert pieces == ["rep", "ly 1", "more", "rep", "ly 2"]
+    async with leaving_nothing():
+        stream = loop.run_core_streaming(request, session=None, options=None)
+        await anext(stream)
+        await stream.aclose()
+    assert agent.closed == [1, 2, 3]
+
+
 async def test_a_wrapper_that_streams_itself(agent: RecordingAgent):
     """Law 19: a wrapper with a stream of its own closes the loop, and through it the agent."""
 

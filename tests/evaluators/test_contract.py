@@ -1,0 +1,130 @@
+"""What every evaluator keeps to."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+from collections.abc import Callable
+
+import pytest
+from fakes import RecordingAgent, leaving_nothing
+
+import agents_loop
+from agents_loop import (
+    AgentResponse,
+    AgentRunOptions,
+    AgentSession,
+    AIJudgeLoopEvaluator,
+    ChatMessage,
+    CompletionMarkerLoopEvaluator,
+    DelegateLoopEvaluator,
+    LoopContext,
+    LoopEvaluation,
+    LoopEvaluator,
+)
+from agents_loop.testing import ScriptedChatClient
+
+
+def judged(messages, options) -> str:
+    done = "DONE" in messages[1].text
+    return f'{{"gapAnalysis": "{"" if done else "say it"}", "answered": {str(done).lower()}}}'
+
+
+def judge() -> LoopEvaluator:
+    return AIJudgeLoopEvaluator(ScriptedChatClient(judged))
+
+
+def marker() -> LoopEvaluator:
+    return CompletionMarkerLoopEvaluator("DONE")
+
+
+def delegate() -> LoopEvaluator:
+    return DelegateLoopEvaluator(lambda context: "DONE" not in context.last_response.text)
+
+
+MAKERS = [judge, marker, delegate]
+"""Each makes an evaluator that is satisfied with an answer that holds DONE, and with no other."""
+
+
+@pytest.fixture(params=MAKERS, ids=lambda make: make.__name__)
+def evaluator(request: pytest.FixtureRequest) -> LoopEvaluator:
+    make: Callable[[], LoopEvaluator] = request.param
+    return make()
+
+
+def context(answer: str) -> LoopContext:
+    session = AgentSession(session_id="s", state={"k": [1]})
+    session.messages.append(ChatMessage("user", "earlier"))
+    return LoopContext(
+        RecordingAgent(),
+        session,
+        [ChatMessage("system", "be brief"), ChatMessage("user", "do it")],
+        AgentResponse(answer, response_id="r"),
+        AgentRunOptions(),
+        iteration=3,
+        feedback=["first", None],
+    )
+
+
+def told(context: LoopContext) -> object:
+    """All that a context tells, as a deep copy."""
+    parts = (
+        context.session.session_id,
+        context.session.state,
+        context.session.messages,
+        context.initial_messages,
+        context.last_response,
+        context.run_options,
+        context.iteration,
+        list(context.feedback),
+        context.additional_properties,
+    )
+    return copy.deepcopy(parts)
+
+
+def test_every_evaluator_is_here():
+    """The contract is checked for every evaluator that is exported."""
+    exported = {getattr(agents_loop, name) for name in agents_loop.__all__}
+    concrete = {
+        thing
+        for thing in exported
+        if inspect.isclass(thing) and issubclass(thing, LoopEvaluator) and not inspect.isabstract(thing)
+    }
+    assert concrete == {type(make()) for make in MAKERS}
+
+
+async def test_it_judges(evaluator: LoopEvaluator):
+    """Law 6: an evaluator gives a LoopEvaluation: stop, or the wish to go on."""
+    done, more = await evaluator.evaluate(context("DONE")), await evaluator.evaluate(context("a draft"))
+    assert isinstance(done, LoopEvaluation)
+    assert (done.decision, more.decision) == ("stop", "continue")
+
+
+async def test_it_is_pure(evaluator: LoopEvaluator):
+    """Law 20: an evaluator changes neither the context nor itself, and never runs the agent."""
+    for answer in ("DONE", "a draft"):
+        given = context(answer)
+        before = told(given)
+        state = {name: id(value) for name, value in vars(evaluator).items()}
+        await evaluator.evaluate(given)
+        assert told(given) == before
+        assert {name: id(value) for name, value in vars(evaluator).items()} == state
+        assert given.agent.calls == given.agent.created == []
+
+
+async def test_it_keeps_no_state(evaluator: LoopEvaluator):
+    """Law 20: the same context gets the same word, whatever was asked in between."""
+    first = await evaluator.evaluate(context("a draft"))
+    await evaluator.evaluate(context("DONE"))
+    again = await evaluator.evaluate(context("a draft"))
+    assert again == first
+    assert again is not first
+
+
+async def test_it_serves_many_at_once(evaluator: LoopEvaluator):
+    """Law 20: one instance serves any number of runs at once."""
+    answers = ["DONE" if number % 3 else "a draft" for number in range(60)]
+    async with leaving_nothing():
+        words = await asyncio.gather(*[evaluator.evaluate(context(answer)) for answer in answers])
+    assert [word.decision for word in words] == ["stop" if answer == "DONE" else "continue" for answer in answers]
