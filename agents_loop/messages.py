@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 JsonValue: TypeAlias = Any
 """A value that `json.dumps` writes: None, bool, int, float, str, a list of these, or a dict with str keys."""
@@ -209,7 +209,7 @@ class ChatMessage:
         additional_properties: dict[str, JsonValue] | None = None,
     ) -> None:
         self.role = role
-        self.contents = as_contents(contents)
+        self.contents = [TextContent(contents)] if type(contents) is str else as_contents(contents)
         self.author_name = author_name
         self.message_id = message_id
         self.additional_properties = additional_properties
@@ -231,18 +231,19 @@ def as_contents(contents: str | Content | Sequence[str | Content]) -> list[Conte
     """
     if isinstance(contents, str):
         return [TextContent(contents)]
-    if isinstance(contents, CONTENT_TYPES):
-        return [contents]
-    if not isinstance(contents, list | tuple | Iterable):
-        raise TypeError(f"contents must be a str, a content, or a sequence of these, not {contents!r}")
-    return [_as_content(piece) for piece in contents]
+    if type(contents) is not list:
+        if isinstance(contents, CONTENT_TYPES):
+            return [contents]
+        if not isinstance(contents, Iterable):
+            raise TypeError(f"contents must be a str, a content, or a sequence of these, not {contents!r}")
+    return [_as_content(piece) for piece in cast("Sequence[str | Content]", contents)]
 
 
 def _as_content(piece: str | Content) -> Content:
-    if isinstance(piece, str):
-        return TextContent(piece)
-    if isinstance(piece, CONTENT_TYPES):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(piece, CONTENT_TYPES):
         return piece
+    if isinstance(piece, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return TextContent(piece)
     raise TypeError(f"a message holds str and contents, not {type(piece).__name__}: {piece!r}")
 
 
@@ -252,13 +253,15 @@ def as_messages(messages: str | ChatMessage | Sequence[str | ChatMessage] | None
     Raises:
         TypeError: It is, or holds, something else.
     """
-    if messages is None:
-        return []
-    if isinstance(messages, str | ChatMessage):
-        return [_as_message(messages)]
-    if not isinstance(messages, list | tuple | Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"messages must be a str, a ChatMessage or a sequence of these, not {messages!r}")
-    return [message if type(message) is ChatMessage else _as_message(message) for message in messages]
+    if type(messages) is not list and type(messages) is not tuple:
+        if messages is None:
+            return []
+        if isinstance(messages, str | ChatMessage):
+            return [_as_message(messages)]
+        if not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"messages must be a str, a ChatMessage or a sequence of these, not {messages!r}")
+    listed = cast("Sequence[str | ChatMessage]", messages)
+    return [message if type(message) is ChatMessage else _as_message(message) for message in listed]
 
 
 def _as_message(message: str | ChatMessage) -> ChatMessage:

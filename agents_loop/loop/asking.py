@@ -19,8 +19,9 @@ async def ask(evaluator: LoopEvaluator, context: LoopContext) -> LoopEvaluation:
     Raises:
         TypeError: The evaluator gave something else than a `LoopEvaluation`.
     """
-    evaluation = await evaluator.evaluate(context)
-    if not isinstance(evaluation, LoopEvaluation):  # pyright: ignore[reportUnnecessaryIsInstance]
+    given: Any = evaluator.evaluate(context)
+    evaluation = await given if hasattr(given, "__await__") else given
+    if not isinstance(evaluation, LoopEvaluation):
         raise TypeError(
             f"{type(evaluator).__name__}.evaluate must give a LoopEvaluation, not {type(evaluation).__name__}: "
             "use LoopEvaluation.stop() or LoopEvaluation.continue_(...)"

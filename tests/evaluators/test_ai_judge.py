@@ -45,7 +45,7 @@ def test_the_default_prompts(snapshot):
     """Law 22: the default instructions and feedback, as they are sent."""
     evaluator, _ = judge(criteria=["at most 50 words", "polite"], new_nonce=lambda: "NONCE")
     assert [(message.role, message.text) for message in evaluator.build_messages(context())] == snapshot
-    assert AIJudgeLoopEvaluator.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE == snapshot
+    assert snapshot == AIJudgeLoopEvaluator.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE
 
 
 def test_the_default_instructions_hold_the_placeholder_once_and_both_markers():
