@@ -36,7 +36,7 @@ class Interleaved(AIAgent):
     async def run_core(self, messages, *, session: AgentSession, options) -> AgentResponse:
         self.running += 1
         self.most_at_once = max(self.most_at_once, self.running)
-        for _ in range(random.Random(session.session_id).randrange(1, 9)):  # noqa: S311 - a spread of timings
+        for _ in range(random.Random(session.session_id).randrange(1, 9)):
             await asyncio.sleep(0)
         self.running -= 1
         said = session.state.setdefault("said", [])

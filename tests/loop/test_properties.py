@@ -40,9 +40,13 @@ settled = st.builds(AgentResponse, st.lists(written, max_size=3), usage=usages)
 waiting = st.just(AgentResponse([ChatMessage("assistant", ["may I?", REQUEST])]))
 replies = settled | settled | settled | settled | waiting
 
-explicit = st.lists(
-    said | st.builds(ChatMessage, st.just("system"), said, message_id=st.none() | st.just("m")), max_size=2
-)
+
+def with_ids(messages: list[ChatMessage]) -> list[ChatMessage]:
+    """Every other one has an id of its own."""
+    return [replace(m, message_id=f"m{n}" if n % 2 else None) for n, m in enumerate(messages)]
+
+
+explicit = st.lists(st.builds(ChatMessage, st.sampled_from(["system", "user"]), said), max_size=3).map(with_ids)
 wishes = st.one_of(
     st.builds(LoopEvaluation.continue_, st.none() | st.sampled_from(["more", "same", " "])),
     st.builds(LoopEvaluation.continue_with_messages, explicit),
