@@ -25,6 +25,7 @@ from agents_loop import (
     JudgeFailedError,
     LoopAgent,
     LoopAgentOptions,
+    LoopContext,
     LoopEvaluation,
     LoopResult,
     LoopStopped,
@@ -463,3 +464,15 @@ async def test_a_run_has_one_id(agent: RecordingAgent):
             pass
     assert started.run_id == events.result.run_id == "run-1"
     assert (started.max_iterations, [message.text for message in started.messages]) == (10, ["go"])
+
+
+async def test_an_exhausted_iterator_in_an_evaluator(agent: RecordingAgent, invoke: Way):
+    """Law 18: a StopAsyncIteration can't leave a generator as it is; the result is still found from its cause."""
+
+    async def exhausted(context: LoopContext) -> bool:
+        raise StopAsyncIteration
+
+    with pytest.raises(RuntimeError) as raised:
+        await invoke(LoopAgent(agent, DelegateLoopEvaluator(exhausted)))
+    assert isinstance(raised.value.__cause__, StopAsyncIteration)
+    assert LoopResult.of(raised.value).stop_reason is StopReason.EVALUATOR_FAILED
