@@ -30,14 +30,20 @@ app.add_typer(models, name="models")
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="A loop as YAML.", show_default=False)]
 
 
+def _show_version(asked: bool) -> None:  # noqa: FBT001 - Typer calls it
+    if asked:
+        write_out(f"agents-loop {__version__}\n")
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     *,
-    version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version)
+    ] = False,
 ) -> None:
-    if version:
-        write_out(f"agents-loop {__version__}\n")
-        raise typer.Exit
+    del version  # it was shown by then
 
 
 @app.command()

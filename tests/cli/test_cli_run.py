@@ -1,0 +1,343 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commanding import LIMERICK, Command, verdict
+
+Script = Callable[..., str]
+HERE = ("-i", "place=Delft")
+
+
+def used(text: str, tokens: int) -> dict[str, Any]:
+    return {"text": text, "usage": {"input_token_count": tokens - 1, "output_token_count": 1}}
+
+
+def test_a_satisfied_run_is_0_and_stdout_is_the_answer(command: Command, script: Script):
+    """0: satisfied. Standard output holds the last answer and a line break, nothing else."""
+    ran = command("run", LIMERICK, *HERE, "--backend", script("a\nb", verdict(False), "c\nd", verdict(True, "neat")))
+
+    assert (ran.code, ran.out) == (0, "c\nd\n")
+    assert ran.err.splitlines()[-3:] == [
+        "iteration 2: c d",
+        "iteration 2: PromptedEvaluator: stop: neat",
+        "stopped: satisfied after 2 iterations (4 calls, 124 tokens)",
+    ]
+
+
+def test_the_cap_is_3_and_the_last_answer_is_given(command: Command, script: Script):
+    """3: ended without being satisfied. The last answer is printed all the same."""
+    ran = command(
+        "run",
+        LIMERICK,
+        *HERE,
+        "--backend",
+        script(*["d1", verdict(False), "d2", verdict(False)]),
+        "--max-iterations",
+        "2",
+        "-q",
+    )
+
+    assert (ran.code, ran.out, ran.err) == (3, "d2\n", "")
+
+
+def test_a_budget_is_4(command: Command, script: Script):
+    """4: the budget. The answer so far is printed, and one line says which budget."""
+    ran = command(
+        "run", LIMERICK, *HERE, "-q", "--backend", script(used("d1", 15_000), used(verdict(False), 5_000), "d2")
+    )
+
+    assert (ran.code, ran.out) == (4, "d1\n")
+    assert ran.err.startswith("error: budget.max_tokens is 20000, and 20000 tokens were used in 2 calls")
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_running_out_of_replies_is_1_and_names_the_call(command: Command, script: Script):
+    """1: failed. The error names the call and the model; the work so far is printed."""
+    ran = command(
+        "run", LIMERICK, *HERE, "-q", "--backend", script("d1", verdict(False), "d2", {"text": "x", "model": "other"})
+    )
+
+    assert (ran.code, ran.out) == (1, "d2\n")
+    assert len(ran.error_lines) == 1
+    assert "none is left for call 4, to the model 'critic-large-1'; the 1 left are for other models" in ran.err
+
+
+def test_json_is_the_whole_result(command: Command, script: Script):
+    """`--json` gives one object with the API's field names, the calls, and the usage of the whole run."""
+    replies = [
+        used("d1", 100),
+        used(verdict(False, "no", score=0.5), 10),
+        used("d2", 100),
+        used(verdict(True, "yes"), 10),
+    ]
+
+    ran = command("run", LIMERICK, *HERE, "--json", "--backend", script(*replies))
+
+    result = ran.json
+    assert ran.out.count("\n") == 1
+    assert (ran.code, result["stop_reason"], result["stop_detail"], result["output"]) == (0, "satisfied", None, "d2")
+    assert result["model_calls"] == 4
+    assert result["usage"] == {"input_token_count": 216, "output_token_count": 4}
+    first, second = result["iterations"]
+    assert (first["number"], first["output"], first["usage"]["input_token_count"]) == (1, "d1", 108)
+    assert first["input"] == [{"role": "user", "text": "Write a limerick about Delft.\n\n"}]
+    assert second["input"] == [{"role": "user", "text": "no"}]
+    evaluation = first["evaluations"][0]
+    assert {name: evaluation[name] for name in ("evaluator", "decision", "feedback", "score", "note")} == {
+        "evaluator": "PromptedEvaluator",
+        "decision": "continue",
+        "feedback": "no",
+        "score": 0.5,
+        "note": None,
+    }
+    assert second["evaluations"][0]["note"] == "yes"
+
+
+def test_json_is_there_after_a_failure_too(command: Command, script: Script):
+    """A run that failed says so in its JSON, with what was done and every call that was made."""
+    ran = command("run", LIMERICK, *HERE, "--json", "-q", "--backend", script(used("d1", 10), used(verdict(False), 10)))
+
+    result = ran.json
+    assert (ran.code, result["stop_reason"], result["output"], result["model_calls"]) == (1, "failed", "d1", 3)
+    assert result["stop_detail"].startswith("ScriptExhaustedError: ")
+    assert result["usage"]["output_token_count"] == 2
+
+
+def test_an_evaluator_that_fails_is_1(command: Command, script: Script):
+    """1 also if the evaluator failed; the candidate that it was asked about is printed."""
+    ran = command("run", LIMERICK, *HERE, "--json", "--backend", script("d1"))
+
+    assert (ran.code, ran.json["stop_reason"], ran.json["output"]) == (1, "evaluator_failed", "d1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "the input 'place' is missing: the generator's prompt uses it. Give it with -i place=..."),
+        (["-i", "place"], "-i 'place' must be KEY=VALUE"),
+        (["-i", "=x"], "-i '=x' must be KEY=VALUE"),
+        ([*HERE, *HERE], "the input 'place' is given twice"),
+        ([*HERE, "--max-iterations", "0"], "--max-iterations must be a whole number of at least 1, not '0'"),
+        ([*HERE, "--max-iterations", "three"], "not 'three'"),
+        ([*HERE, "--max-iterations", "-1"], "not '-1'"),
+        ([*HERE, "--backend", "gpt"], "'gpt' is no backend; there are: openai[:MODEL], azure"),
+        ([*HERE, "--backend", "scripted"], "a name or a file must follow the colon"),
+        (
+            [*HERE, "--backend", "scripted:missing.jsonl"],
+            "missing.jsonl: the scripted replies can't be read: No such file",
+        ),
+        ([*HERE, "--model", "poet"], "--model 'poet' must be NAME=SPEC"),
+        ([*HERE, "--model", "*=nothing"], "'nothing' is no backend"),
+        (
+            [*HERE, "--backend", "local"],
+            "'qwen2.5-coder-1.5b' is not on this machine. Run: agents-loop models pull qwen2.5",
+        ),
+        ([*HERE, "--backend", "local:other"], "no model is known as 'other'"),
+        ([*HERE, "--backend", "local:/no/such.gguf"], "there is no model file at '/no/such.gguf'"),
+        ([*HERE, "--backend", "openai"], "set OPENAI_API_KEY"),
+        ([*HERE, "--backend", "azure"], "set AZURE_OPENAI_ENDPOINT"),
+        ([*HERE, "--unknown"], "No such option"),
+        ([*HERE, "--trace", "/no/such/folder/t.jsonl", "--backend", "local"], "agents-loop models pull"),
+    ],
+)
+def test_wrong_use_is_2_and_one_line(command: Command, arguments: list[str], said: str):
+    """2: wrong use, or a missing model, key or extra: one line that says what to do, before any call."""
+    ran = command("run", LIMERICK, *arguments, "-q")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert ran.err.startswith("error: ")
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_an_invalid_file_is_2_and_a_line_for_each_problem(command: Command, tmp_path: Path):
+    """2: every problem of the file, each on its line with its place."""
+    path = tmp_path / "bad.yaml"
+    path.write_text(
+        "name: x\nnodes:\n- id: a\n  type: evaluator_loop\n  max_iterations: 0\n  generator: {model: m, prompt: p}\n"
+    )
+
+    for name in ("run", "validate"):
+        ran = command(name, str(path))
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.splitlines() == [
+            f"error: {path}:3:3: nodes[0].evaluator: is missing",
+            f"error: {path}:5:19: nodes[0].max_iterations: must be at least 1, not 0",
+        ]
+
+
+def test_validate_shows_the_waves(command: Command):
+    """A valid file: its name, how many nodes and waves, and each wave. No model is called."""
+    ran = command("validate", LIMERICK)
+
+    assert (ran.code, ran.out) == (0, "✓ limerick_with_critic: 1 nodes, 1 wave(s)\n  wave 1: ['limerick']\n")
+    assert ran.err == "notice: budget.max_usd is not enforced yet\n"
+
+
+def test_notices_are_said_once_and_not_with_quiet(command: Command, script: Script):
+    """What a person should know goes to standard error; with `--quiet` there are only errors."""
+    replies = ["d1", verdict(True)]
+    arguments = ["run", LIMERICK, *HERE, "-i", "other=1", "--model", "no-such-*=openai"]
+
+    loud = command(*arguments, "--backend", script(*replies))
+    quiet = command(*arguments, "--backend", script(*replies), "-q")
+
+    assert (
+        loud.err.splitlines()[:4]
+        == [
+            "notice: budget.max_usd is not enforced yet",
+            "notice: no prompt uses the input 'other'",
+            "notice: --model 'no-such-*' matches no model of the file",
+            "iteration 1: d1",
+        ]
+        or "reports no token usage" in loud.err
+    )
+    assert quiet.err == ""
+
+
+def test_a_model_is_sent_where_it_is_told(command: Command, script: Script):
+    """`--model`: an exact name before a glob, then the first that matches; the rest goes to `--backend`."""
+    poet = script("from the poet's script", name="poet.jsonl")
+    critic = script(verdict(True, "exact"), name="critic.jsonl")
+    wrong = script(verdict(True, "glob"), name="wrong.jsonl")
+
+    ran = command(
+        "run",
+        LIMERICK,
+        *HERE,
+        "--json",
+        "--backend",
+        poet,
+        "--model",
+        f"critic-*={wrong}",
+        "--model",
+        f"critic-large-1={critic}",
+    )
+
+    assert ran.json["output"] == "from the poet's script"
+    assert ran.json["iterations"][0]["evaluations"][0]["note"] == "exact"
+
+
+def test_a_line_for_a_model_serves_only_that_model(command: Command, script: Script):
+    """A scripted file is used in order; a line with `model` waits for calls of it."""
+    replies = [{"text": verdict(True), "model": "critic-*"}, {"text": "d1", "model": "poet-small-1"}]
+
+    ran = command("run", LIMERICK, *HERE, "--backend", script(*replies))
+
+    assert (ran.code, ran.out) == (0, "d1\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("nonsense", "replies.jsonl:2: Invalid JSON"),
+        ('{"txt": "x"}', "replies.jsonl:2: txt: "),
+        ('{"text": 3}', "replies.jsonl:2: text: "),
+        ("{}", "replies.jsonl:2: a reply needs `text` or `tool_calls`"),
+        ('{"text": "x", "usage": {"input_token_count": -1}}', "replies.jsonl:2: usage.input_token_count: "),
+        ('{"tool_calls": [{"arguments": {}}]}', "replies.jsonl:2: tool_calls.0.name: "),
+        ("[]", "replies.jsonl:2: "),
+    ],
+)
+def test_a_bad_line_of_a_script_is_found_before_any_call(command: Command, tmp_path: Path, line: str, said: str):
+    """2: file and line, before any call."""
+    path = tmp_path / "replies.jsonl"
+    path.write_text(f'{{"text": "fine"}}\n{line}\n')
+
+    ran = command("run", LIMERICK, *HERE, "-q", "--backend", f"scripted:{path}")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_a_tool_call_is_no_candidate(command: Command, script: Script):
+    """A scripted tool call has no text: nothing to evaluate, and that is said."""
+    ran = command("run", LIMERICK, *HERE, "--backend", script({"tool_calls": [{"name": "f", "arguments": {"a": 1}}]}))
+
+    assert ran.code == 1
+    assert "error: the generator gave no candidate (empty)" in ran.err
+
+
+# --- the trace
+
+
+def test_a_trace_has_a_line_for_each_event(command: Command, script: Script, tmp_path: Path):
+    """`--trace`: one JSON object an event, in order, under the events' own names."""
+    trace = tmp_path / "t.jsonl"
+
+    command(
+        "run",
+        LIMERICK,
+        *HERE,
+        "--trace",
+        str(trace),
+        "--backend",
+        script("d1", verdict(False, "f"), "d2", verdict(True)),
+    )
+
+    lines = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    iteration = ["IterationStarted", "AgentResponded", "EvaluatorDecided"]
+    assert [line["event"] for line in lines] == ["LoopStarted", *iteration, *iteration, "LoopStopped"]
+    assert lines[1]["input"] == lines[0]["messages"]
+    assert lines[4]["on_behalf_of"] == [{"role": "user", "text": "f"}]
+    assert lines[-1]["result"]["stop_reason"] == "satisfied"
+    assert all(isinstance(line["time"], float) for line in lines)
+
+
+def test_a_trace_that_can_not_be_written_is_2_before_any_call(command: Command, script: Script, tmp_path: Path):
+    """2: nothing is spent on a run whose trace would be lost, nor is the loop's own file replaced."""
+    copied = tmp_path / "copy.yaml"
+    copied.write_bytes(Path(LIMERICK).read_bytes())
+    backend = script("d1", verdict(True))
+
+    folder = command("run", LIMERICK, *HERE, "-q", "--trace", str(tmp_path), "--backend", backend)
+    own = command("run", str(copied), *HERE, "-q", "--trace", str(copied), "--backend", backend)
+
+    assert (folder.code, folder.out) == (own.code, own.out) == (2, "")
+    assert "can't be written: Is a directory" in folder.err
+    assert "is the loop's own file" in own.err
+    assert copied.read_bytes() == Path(LIMERICK).read_bytes()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_disk_that_fails_does_not_lose_the_run(command: Command, script: Script):
+    """A trace that can't be completed is said once, and the run goes on."""
+    ran = command("run", LIMERICK, *HERE, "--trace", "/dev/full", "--backend", script("d1", verdict(True)))
+
+    assert (ran.code, ran.out) == (0, "d1\n")
+    assert ran.err.count("warning: the trace '/dev/full' is not complete: No space left") == 1
+
+
+# --- the models
+
+
+def test_models_are_listed_and_unknown_ones_are_not_pulled(command: Command):
+    """`models list` says what is here and how to get the rest; an unknown name is wrong use."""
+    listed = command("models", "list")
+    unknown = command("models", "pull", "gpt-7")
+
+    assert listed.code == 0
+    assert "smollm2-135m" in listed.out
+    assert "not here: agents-loop models pull smollm2-135m" in listed.out
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "error: no model is known as 'gpt-7'" in unknown.err
+
+
+def test_without_a_backend_the_environment_decides(command: Command, monkeypatch: pytest.MonkeyPatch):
+    """`openai` if its key is set, else `azure` if its endpoint is set, else `local`; standard error says which."""
+    local = command("run", LIMERICK, *HERE)
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "not an address")
+    azure = command("run", LIMERICK, *HERE)
+    monkeypatch.setenv("OPENAI_API_KEY", "k\x7fey-with-a-bad-character")
+    openai = command("run", LIMERICK, *HERE)
+
+    assert local.err.startswith("backend: local (neither OPENAI_API_KEY nor AZURE_OPENAI_ENDPOINT is set)")
+    assert azure.err.startswith("backend: azure (AZURE_OPENAI_ENDPOINT is set)")
+    assert openai.err.startswith("backend: openai (OPENAI_API_KEY is set)")
+    assert (local.code, azure.code, openai.code) == (2, 2, 2)
+    assert "with-a-bad" not in openai.err
