@@ -10,10 +10,10 @@ from contextlib import aclosing
 from copy import copy
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, cast
 
 from agents_loop.chat_client import ChatOptions
-from agents_loop.errors import ConfigurationError, SessionStateError
+from agents_loop.errors import ConfigurationError, SessionStateError, StreamClosedError
 from agents_loop.ids import new_id
 from agents_loop.message_json import message_from_json, message_to_json
 from agents_loop.messages import (
@@ -26,6 +26,7 @@ from agents_loop.messages import (
     as_messages,
     join_text,
 )
+from agents_loop.streams import close_stream
 from agents_loop.updates import ResponseUpdate, merge_updates
 
 Messages: TypeAlias = str | ChatMessage | Sequence[str | ChatMessage] | None
@@ -151,6 +152,13 @@ class AgentResponseUpdate(ResponseUpdate):
         self.agent_id = agent_id
 
 
+class StreamedRun(Protocol):
+    """The run behind a stream, where there is more to it than its pieces."""
+
+    def end(self, error: BaseException) -> None:
+        """Hear of the exception with which a caller left the stream."""
+
+
 class AgentResponseStream:
     """The pieces of a run as they come.
 
@@ -160,7 +168,7 @@ class AgentResponseStream:
     Args:
         updates: The pieces, usually an async generator.
         final: Gives the whole response once the pieces are exhausted; by default the pieces are merged.
-        owner: What the stream's run is known by, where there is more to read from it than its pieces.
+        run: The run behind the stream, if there is more to it than its pieces.
     """
 
     def __init__(
@@ -168,33 +176,52 @@ class AgentResponseStream:
         updates: AsyncIterator[AgentResponseUpdate],
         final: Callable[[], AgentResponse] | None = None,
         *,
-        owner: object | None = None,
+        run: StreamedRun | None = None,
     ) -> None:
         self._updates = updates
         self._final = final
         self._seen: list[AgentResponseUpdate] = []
-        self.owner = owner
+        self._is_whole = False
+        self._is_closed = False
+        self._error: BaseException | None = None
+        self.run = run
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> AgentResponseUpdate:
-        update = await anext(self._updates)
+        try:
+            update = await anext(self._updates)
+        except StopAsyncIteration:
+            self._is_whole = self._is_whole or not self._is_closed
+            raise
+        except BaseException as error:
+            self._error = error
+            raise
         if self._final is None:
             self._seen.append(update)
         return update
 
     async def final_response(self) -> AgentResponse:
-        """Run to the end, if it is not there yet, and give the whole response."""
-        async for _ in self:
-            pass
+        """Run to the end, if it is not there yet, and give the whole response.
+
+        Raises:
+            StreamClosedError: The stream was closed before its end.
+            Exception: What ended the run, also when it is asked for again.
+        """
+        if self._error is None:
+            async for _ in self:
+                pass
+        if self._error is not None:
+            raise self._error
+        if not self._is_whole:
+            raise StreamClosedError("the stream was closed before its end, so there is no final response")
         return AgentResponse.from_updates(self._seen) if self._final is None else self._final()
 
     async def aclose(self) -> None:
         """Close the run. Whatever the agent had open is closed before this returns."""
-        close = getattr(self._updates, "aclose", None)
-        if close is not None:
-            await close()
+        self._is_closed = True
+        await close_stream(self._updates)
 
     async def __aenter__(self) -> Self:
         return self
@@ -203,6 +230,8 @@ class AgentResponseStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+        if error is not None and self.run is not None:
+            self.run.end(error)
 
 
 class AIAgent(ABC):
@@ -299,9 +328,9 @@ class AIAgent(ABC):
         stored: dict[str, JsonValue] = {
             "session_id": session.session_id,
             "state": session.state,
-            "messages": [message_to_json(message) for message in session.messages],
         }
         try:
+            stored["messages"] = [message_to_json(message) for message in session.messages]
             return json.loads(json.dumps(stored, allow_nan=False))
         except (TypeError, ValueError) as error:
             raise SessionStateError(
@@ -316,12 +345,14 @@ class AIAgent(ABC):
         """
         if not isinstance(state, Mapping):
             raise SessionStateError(f"a stored session must be an object, not {type(state).__name__}")
-        stored = cast("Mapping[str, Any]", state)
-        messages = stored.get("messages", [])
-        kept = stored.get("state", {})
-        if not isinstance(messages, list) or not isinstance(kept, dict):
-            raise SessionStateError("a stored session needs an object `state` and a list `messages`")
-        session = AgentSession(session_id=stored.get("session_id"), state=json.loads(json.dumps(kept)))
+        try:
+            stored: dict[str, Any] = json.loads(json.dumps(state))
+        except (TypeError, ValueError) as error:
+            raise SessionStateError(f"a stored session holds what is not a JSON value: {error}") from error
+        session_id, kept, messages = stored.get("session_id"), stored.get("state", {}), stored.get("messages", [])
+        if not isinstance(session_id, str | None) or not isinstance(kept, dict) or not isinstance(messages, list):
+            raise SessionStateError("a stored session needs a str `session_id`, an object `state`, a list `messages`")
+        session = AgentSession(session_id=session_id, state=cast("dict[str, JsonValue]", kept))
         session.messages = [message_from_json(message) for message in cast("list[Any]", messages)]
         return session
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from agents_loop.agent import (
     AgentResponse,
@@ -18,6 +17,7 @@ from agents_loop.agent import (
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
 from agents_loop.errors import ConfigurationError
 from agents_loop.messages import ChatMessage, ChatRole
+from agents_loop.streams import close_stream
 
 
 class ChatClientAgent(AIAgent):
@@ -81,10 +81,12 @@ class ChatClientAgent(AIAgent):
         """Call the model once, streaming; the exchange is added to the session when the stream is complete."""
         pieces: list[ChatResponseUpdate] = []
         stream = self.chat_client.get_streaming_response(self._prompt(messages, session), self._chat_options(options))
-        async with aclosing(cast("AsyncGenerator[ChatResponseUpdate, None]", stream)):
+        try:
             async for piece in stream:
                 pieces.append(piece)
                 yield self._update(piece)
+        finally:
+            await close_stream(stream)
         _remember(session, messages, self._answer(ChatResponse.from_updates(pieces)))
 
     def get_service(self, service_type: type[Service], key: object | None = None) -> Service | None:

@@ -5,6 +5,7 @@
     │   └── MissingExtraError (ImportError)  an optional dependency is not installed
     ├── ServiceNotFoundError (LookupError)   an evaluator needs what the agent does not offer
     ├── SessionStateError (ValueError)       a session can't be written, or read back
+    ├── StreamClosedError                    a stream was closed before its end, so it has no final response
     ├── BudgetExceededError                  a limit on spending was reached; the run ends as `budget_exceeded`
     └── JudgeFailedError                     a judge's reply was cut off, refused or filtered: no verdict
 
@@ -41,6 +42,10 @@ class ServiceNotFoundError(AgentsLoopError, LookupError):
 
 class SessionStateError(AgentsLoopError, ValueError):
     """A session holds something that is not a JSON value, or a stored state is not a session's."""
+
+
+class StreamClosedError(AgentsLoopError):
+    """A stream was closed before its end, so it has no final response."""
 
 
 class BudgetExceededError(AgentsLoopError):

@@ -6,7 +6,7 @@ checks what comes from outside.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias, cast
@@ -234,9 +234,14 @@ def as_contents(contents: str | Content | Sequence[str | Content]) -> list[Conte
     if type(contents) is not list:
         if isinstance(contents, CONTENT_TYPES):
             return [contents]
-        if not isinstance(contents, Iterable):
+        if not _is_listing(contents):
             raise TypeError(f"contents must be a str, a content, or a sequence of these, not {contents!r}")
     return [_as_content(piece) for piece in cast("Sequence[str | Content]", contents)]
+
+
+def _is_listing(value: object) -> bool:
+    """Whether a value lists things: neither bytes nor a mapping, whose keys would pass for texts."""
+    return isinstance(value, Iterable) and not isinstance(value, Mapping | bytes | bytearray)
 
 
 def _as_content(piece: str | Content) -> Content:
@@ -258,7 +263,7 @@ def as_messages(messages: str | ChatMessage | Sequence[str | ChatMessage] | None
             return []
         if isinstance(messages, str | ChatMessage):
             return [_as_message(messages)]
-        if not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not _is_listing(messages):
             raise TypeError(f"messages must be a str, a ChatMessage or a sequence of these, not {messages!r}")
     listed = cast("Sequence[str | ChatMessage]", messages)
     return [message if type(message) is ChatMessage else _as_message(message) for message in listed]

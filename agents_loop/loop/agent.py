@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import ClassVar, Self
 
@@ -109,7 +109,7 @@ class LoopAgent(DelegatingAIAgent):
         """Run the loop and give each iteration's response in pieces, as they come."""
         run = self._new_run(as_messages(messages), session, options, streaming=True)
         stopped: list[AgentResponse] = []
-        return AgentResponseStream(_updates(run, self.options, stopped), lambda: stopped[0], owner=run)
+        return AgentResponseStream(_updates(run, self.options, stopped), lambda: stopped[0], run=run)
 
     async def run_core_streaming(
         self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None
@@ -142,8 +142,12 @@ class LoopAgent(DelegatingAIAgent):
             streaming: Whether the inner agent is streamed, so that there are `AgentUpdated` events.
         """
         run = self._new_run(as_messages(messages), session, options, streaming=streaming)
-        async with aclosing(run.events()) as events:
-            yield LoopEvents(run, events)
+        try:
+            async with aclosing(run.events()) as events:
+                yield LoopEvents(run, events)
+        except BaseException as error:
+            run.end(error)
+            raise
 
     def _new_run(
         self,
@@ -194,7 +198,11 @@ async def _updates(
 def _checked_evaluators(evaluators: LoopEvaluator | Sequence[LoopEvaluator]) -> tuple[LoopEvaluator, ...]:
     if evaluators is None:  # pyright: ignore[reportUnnecessaryComparison]
         raise TypeError("evaluators must not be None: pass one evaluator, or several in order")
-    listed = (evaluators,) if isinstance(evaluators, LoopEvaluator) else tuple(evaluators)
+    if isinstance(evaluators, LoopEvaluator):
+        return (evaluators,)
+    if not isinstance(evaluators, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"evaluators must be a LoopEvaluator or several in order, not {evaluators!r}")
+    listed = tuple(evaluators)
     if not listed:
         raise ConfigurationError("evaluators must not be empty: a loop needs at least one")
     for evaluator in listed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from agents_loop.agent import AgentResponse
 from agents_loop.messages import ChatMessage, ChatRole, join_text
 
@@ -23,10 +25,11 @@ def answer_messages(response: AgentResponse) -> list[ChatMessage]:
     ends with a tool's result, it is what the agent wrote before that.
     """
     end = len(response.messages)
-    while end and response.messages[end - 1].role in _NOT_THE_AGENT:
+    draft = end - _last_draft_size(response)
+    while end > draft and response.messages[end - 1].role in _NOT_THE_AGENT:
         end -= 1
     start = end
-    while start and response.messages[start - 1].role not in _NOT_THE_AGENT:
+    while start > draft and response.messages[start - 1].role not in _NOT_THE_AGENT:
         start -= 1
     return response.messages[start:end]
 
@@ -37,3 +40,11 @@ def answer_text(response: AgentResponse) -> str:
     if len(messages) == 1 and messages[0].role == "assistant":
         return messages[0].text
     return join_text(answer_messages(response))
+
+
+def _last_draft_size(response: AgentResponse) -> int:
+    """How many messages, from the end, the last iteration of the loop behind a response gave; else all of them."""
+    iterations: tuple[Any, ...] = getattr(response.loop_result, "iterations", ())
+    if not iterations:
+        return len(response.messages)
+    return min(len(response.messages), _last_draft_size(iterations[-1].response))

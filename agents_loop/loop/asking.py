@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
@@ -20,11 +20,12 @@ async def ask(evaluator: LoopEvaluator, context: LoopContext) -> LoopEvaluation:
         TypeError: The evaluator gave something else than a `LoopEvaluation`.
     """
     given: Any = evaluator.evaluate(context)
-    evaluation = await given if hasattr(given, "__await__") else given
+    evaluation = await given if hasattr(given, "__await__") else None
     if not isinstance(evaluation, LoopEvaluation):
+        told = f"not {type(evaluation).__name__}" if evaluation is not None or given is None else "and it must be async"
         raise TypeError(
-            f"{type(evaluator).__name__}.evaluate must give a LoopEvaluation, not {type(evaluation).__name__}: "
-            "use LoopEvaluation.stop() or LoopEvaluation.continue_(...)"
+            f"{type(evaluator).__name__}.evaluate must give a LoopEvaluation, {told}: "
+            "return LoopEvaluation.stop() or LoopEvaluation.continue_(...) from an async method"
         )
     name = type(evaluator).__name__
     if evaluation.evaluator is None:
@@ -33,26 +34,35 @@ async def ask(evaluator: LoopEvaluator, context: LoopContext) -> LoopEvaluation:
     return evaluation if evaluation.evaluator == name else replace(evaluation, evaluator=name)
 
 
-async def ask_all(evaluators: Sequence[LoopEvaluator], context: LoopContext, answers: list[LoopEvaluation]) -> None:
-    """Ask all of them at once, into `answers`, in their order.
+async def ask_all(
+    evaluators: Sequence[LoopEvaluator], context: LoopContext
+) -> tuple[list[LoopEvaluation], BaseException | None]:
+    """Ask all of them at once: what they answered, in their order, and what one of them raised.
 
-    If one raises, the others are cancelled and awaited, what was answered is kept, and that very exception is raised;
-    of several, the first evaluator's. A cancellation of the caller does the same.
+    As soon as one raises, the others are cancelled and awaited; what was answered by then is kept. Of several
+    exceptions it is the first evaluator's. A cancellation of the caller cancels them all.
     """
-    coroutines = [cast("Coroutine[Any, Any, LoopEvaluation]", ask(evaluator, context)) for evaluator in evaluators]
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    tasks = [asyncio.ensure_future(ask(evaluator, context)) for evaluator in evaluators]
+    pending, failed = set(tasks), None
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        failed = next((task for task in tasks if task.done() and (task.cancelled() or task.exception())), None)
+        while pending and failed is None:
+            _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            failed = next((error for task in tasks if (error := _error_of(task)) is not None), None)
     finally:
-        unfinished = [task for task in tasks if not task.done()]
-        for task in unfinished:
+        for task in pending:
             task.cancel()
-        if unfinished:
-            await asyncio.gather(*unfinished, return_exceptions=True)
-        answers += [task.result() for task in tasks if not task.cancelled() and task.exception() is None]
-    if failed is not None:
-        failed.result()
+        if pending:
+            await asyncio.gather(*pending, return_exceptions=True)
+    return [task.result() for task in tasks if _error_of(task) is None], failed
+
+
+def _error_of(task: asyncio.Future[LoopEvaluation]) -> BaseException | None:
+    if not task.done():
+        return None
+    try:
+        return task.exception()
+    except asyncio.CancelledError as error:
+        return error
 
 
 @dataclass(slots=True)

@@ -33,6 +33,7 @@ from agents_loop.messages import (
     ChatRole,
     ToolApprovalRequestContent,
     ToolApprovalResponseContent,
+    UsageDetails,
     sum_usage,
 )
 
@@ -107,7 +108,7 @@ class LoopRun:
                     agent_input,
                     response,
                     (),
-                    response.usage,
+                    _usage_of(response),
                     self._options.clock() - iteration_started_at,
                     on_behalf_of,
                 )
@@ -121,9 +122,11 @@ class LoopRun:
                     self._judging = True
                     try:
                         if self._options.evaluation_mode == "all" and len(self._evaluators) > 1:
-                            await ask_all(self._evaluators, context, evaluations)
+                            evaluations, failed = await ask_all(self._evaluators, context)
                             for evaluation in evaluations:
                                 yield EvaluatorDecided(number, evaluation)
+                            if failed is not None:
+                                raise failed
                         else:
                             for evaluator in self._evaluators:
                                 evaluation = await ask(evaluator, context)
@@ -154,6 +157,11 @@ class LoopRun:
                 if isinstance(error, Exception):
                     yield LoopStopped(self.result, None)
             raise
+
+    def end(self, error: BaseException) -> None:
+        """Let the result be read from the exception with which a caller left the run."""
+        if self.result is not None and LoopResult.of(error) is None:
+            attach_result(error, self.result)
 
     def _ending_before_evaluation(self, number: int, response: AgentResponse) -> tuple[StopReason, str | None] | None:
         pending = pending_approvals(response)
@@ -242,6 +250,12 @@ class LoopRun:
             sum_usage(record.usage for record in self._records),
             self._options.clock() - self._started_at,
         )
+
+
+def _usage_of(response: AgentResponse) -> UsageDetails | None:
+    """What a run of the inner agent used; of a loop within the loop, its evaluators included."""
+    inner = LoopResult.of(response)
+    return response.usage if inner is None else inner.usage
 
 
 def pending_approvals(response: AgentResponse) -> list[ToolApprovalRequestContent]:

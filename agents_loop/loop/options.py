@@ -11,7 +11,7 @@ from agents_loop.agent import AgentSession
 from agents_loop.errors import ConfigurationError
 from agents_loop.ids import new_id
 
-SessionCreatedCallback: TypeAlias = Callable[[AgentSession], Awaitable[None] | None]
+SessionCreatedCallback: TypeAlias = Callable[[AgentSession], Awaitable[object] | object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

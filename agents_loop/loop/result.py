@@ -91,7 +91,7 @@ class LoopResult:
         if isinstance(source, AgentResponse):
             found = source.loop_result
         elif isinstance(source, AgentResponseStream):
-            found = getattr(source.owner, "result", None)
+            found = getattr(source.run, "result", None)
         else:
             found = getattr(source, "result", None)
         return found if isinstance(found, LoopResult) else None
@@ -103,7 +103,17 @@ class LoopResult:
 
 def attach_result(error: BaseException, result: LoopResult) -> None:
     """Let a result be read from an exception. An outer loop's replaces the inner one's."""
-    error.__dict__[_ATTACHED] = result
+    error.__dict__[_ATTACHED] = _Attached(result)
+
+
+class _Attached:
+    """Holds a result, but for a pickled exception: that stays as picklable as it was without one."""
+
+    def __init__(self, result: LoopResult | None) -> None:
+        self.result = result
+
+    def __reduce__(self) -> tuple[type[_Attached], tuple[None]]:
+        return _Attached, (None,)
 
 
 def _of_exception(error: BaseException) -> LoopResult | None:
@@ -112,8 +122,8 @@ def _of_exception(error: BaseException) -> LoopResult | None:
     while current is not None and id(current) not in seen:
         seen.add(id(current))
         found = current.__dict__.get(_ATTACHED)
-        if isinstance(found, LoopResult):
-            return found
+        if isinstance(found, _Attached) and found.result is not None:
+            return found.result
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
     return None
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from inspect import isawaitable
+
 from agents_loop.agent import AgentSession, AIAgent
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.messages import JsonValue
@@ -35,13 +38,13 @@ class RunSessions:
     async def replacement(self) -> AgentSession:
         """The session of the next re-invocation, with fresh context."""
         if self._is_the_callers:
-            return await self._announced(await self._agent.deserialize_session(self._snapshot))
+            return await self._announced(await self._agent.deserialize_session(deepcopy(self._snapshot)))
         return await self._announced(await self._agent.create_session())
 
     async def _announced(self, session: AgentSession) -> AgentSession:
         if self._callback is not None:
             heard = self._callback(session)
-            if heard is not None:
+            if isawaitable(heard):
                 await heard
         self.current = session
         return session
