@@ -607,13 +607,17 @@ async def test_an_evaluator_that_gives_no_evaluation(agent: RecordingAgent, invo
 
 
 @pytest.mark.parametrize("mode", ["first", "all"])
-async def test_an_evaluator_that_is_not_async(agent: RecordingAgent, invoke: Way, mode: str):
-    """Law 18: an evaluator whose `evaluate` is not async is a TypeError that names it."""
+@pytest.mark.parametrize("given", [LoopEvaluation.stop(), None, True])
+async def test_an_evaluator_that_is_not_async(agent: RecordingAgent, invoke: Way, mode: str, given: object):
+    """Law 6: an `evaluate` that is not async is taken at its word; a wrong return is the same TypeError."""
 
     class NotAsync(ScriptedEvaluator):
         def evaluate(self, context: LoopContext):
-            return LoopEvaluation.stop()
+            return given
 
     loop = LoopAgent(agent, [NotAsync(), says()], LoopAgentOptions(evaluation_mode=mode))
-    with pytest.raises(TypeError, match="NotAsync"):
-        await invoke(loop)
+    if isinstance(given, LoopEvaluation):
+        assert LoopResult.of(await invoke(loop)).stop_reason is StopReason.SATISFIED
+    else:
+        with pytest.raises(TypeError, match=r"NotAsync.*LoopEvaluation"):
+            await invoke(loop)
