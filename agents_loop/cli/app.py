@@ -10,7 +10,7 @@ import typer
 
 from agents_loop import __version__
 from agents_loop.cli.exit_codes import ExitCode
-from agents_loop.cli.explaining import debug_text, explain
+from agents_loop.cli.explaining import debug_text, explain_each
 from agents_loop.cli.local_models import list_models, pull_with_progress
 from agents_loop.cli.running import RunRequest, parse_cap, run_file
 from agents_loop.cli.streams import say_error, use_utf8, write_err, write_out
@@ -132,6 +132,6 @@ def _report(error: Exception, *, debug: bool) -> int:
     if callable(of_typer):
         say_error(f"{one_line(str(of_typer()))} (agents-loop --help shows the usage)")
         return ExitCode.WRONG_USE
-    for line in explain(error).splitlines():
+    for line in explain_each(error):
         say_error(line)
     return ExitCode.WRONG_USE if isinstance(error, ConfigurationError) else ExitCode.FAILED

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from agents_loop.cli.text import one_line, printable, redact
 from agents_loop.errors import AgentsLoopError
+from agents_loop.files import LoopFileError
 
-_LONGEST = 600
+_LONGEST = 1000
 _KEYS = {
     "openai": "check OPENAI_API_KEY, and OPENAI_BASE_URL if the key is another server's",
     "azure": "check AZURE_OPENAI_API_KEY (or `az login`) and AZURE_OPENAI_ENDPOINT",
@@ -24,7 +25,7 @@ _NAMES = {
 
 
 def explain(error: BaseException, *, model: str | None = None, backend: str | None = None) -> str:
-    """One line, or one for each problem of a file; without secrets.
+    """What happened and what to do, in one line and without secrets.
 
     Args:
         error: What was raised.
@@ -32,7 +33,7 @@ def explain(error: BaseException, *, model: str | None = None, backend: str | No
         backend: The kind of backend that answers for it.
     """
     if isinstance(error, AgentsLoopError):
-        return "\n".join(one_line(redact(line)) for line in str(error).splitlines())
+        return one_line(redact(str(error)), _LONGEST)
     provider = type(error).__module__.partition(".")[0]
     if provider == "openai":
         return _of_openai(error, model, backend)
@@ -40,6 +41,13 @@ def explain(error: BaseException, *, model: str | None = None, backend: str | No
     if provider == "azure":
         return f"{said} -- log in with `az login`, or set AZURE_OPENAI_API_KEY"
     return said
+
+
+def explain_each(error: BaseException) -> list[str]:
+    """One line for each problem of a file, and for another error one."""
+    if isinstance(error, LoopFileError):
+        return [one_line(redact(line), _LONGEST) for line in error.lines]
+    return [explain(error)]
 
 
 def debug_text(error: BaseException) -> str:

@@ -62,7 +62,6 @@ def run_file(request: RunRequest) -> int:
     inputs = parse_inputs(request.inputs)
     display = choose_display(quiet=request.quiet)
     backends = Backends(request.backend, request.models, on_notice=display.notice, local_client=local_client)
-    _require_other_file(request)
     built = loop_file.build(
         inputs, backends.client_for, max_iterations=request.max_iterations, on_notice=display.notice
     )
@@ -133,7 +132,8 @@ def _exit_code(result: LoopResult | None, error: BaseException | None) -> ExitCo
         return ExitCode.INTERRUPTED
     if isinstance(error, ConfigurationError) and (result is None or not result.iterations):
         return ExitCode.WRONG_USE
-    return ExitCode.FAILED if result is None else OF_STOP_REASON[result.stop_reason]
+    code = ExitCode.FAILED if result is None else OF_STOP_REASON[result.stop_reason]
+    return ExitCode.FAILED if error is not None and code != ExitCode.LIMIT else code
 
 
 def _write_result(result: LoopResult, meter: Meter, *, as_json: bool) -> OSError | None:
@@ -157,10 +157,17 @@ def parse_inputs(given: Sequence[str]) -> dict[str, str]:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ConfigurationError(f"-i {text!r} must be KEY=VALUE, such as topic='morning fog'")
+        if not _is_unicode(value):
+            raise ConfigurationError(f"the input {key!r} is not UTF-8")
         if key in inputs:
             raise ConfigurationError(f"the input {key!r} is given twice")
         inputs[key] = value
     return inputs
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be sent: what is not UTF-8 on a command line comes as lone surrogates."""
+    return text.isascii() or text == text.encode("utf-8", "replace").decode("utf-8")
 
 
 def parse_cap(text: str) -> int:
@@ -172,11 +179,6 @@ def parse_cap(text: str) -> int:
     if not text.strip().isdecimal() or int(text) < 1:
         raise ConfigurationError(f"--max-iterations must be a whole number of at least 1, not {text!r}")
     return int(text)
-
-
-def _require_other_file(request: RunRequest) -> None:
-    if request.trace is not None and request.trace.exists() and request.trace.samefile(request.file):
-        raise ConfigurationError(f"--trace {str(request.trace)!r} is the loop's own file: it would be replaced")
 
 
 def _give_notices(display: Display, loop_file: LoopFile, inputs: dict[str, str], backends: Backends) -> None:

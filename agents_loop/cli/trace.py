@@ -25,6 +25,9 @@ from agents_loop.loop.result import evaluation_to_json, result_to_json
 from agents_loop.message_json import usage_to_json
 from agents_loop.messages import ChatMessage, JsonValue
 
+_START = b'{"event": '
+"""How every trace begins."""
+
 
 class TraceWriter:
     """Writes each event when it happens, but for the pieces of a stream. A disk that fails does not stop the run.
@@ -35,7 +38,7 @@ class TraceWriter:
         clock: Gives the seconds since the epoch.
 
     Raises:
-        ConfigurationError: The file can't be written.
+        ConfigurationError: The file can't be written, or holds something else than a trace.
     """
 
     def __init__(self, path: Path, on_warning: Callable[[str], None], clock: Callable[[], float] = time.time) -> None:
@@ -43,6 +46,7 @@ class TraceWriter:
         self._on_warning = on_warning
         self._clock = clock
         try:
+            _require_trace(path)
             self._file = path.open("w", encoding="utf-8", errors="replace", newline="\n")
         except OSError as error:
             raise ConfigurationError(f"--trace {str(path)!r} can't be written: {error.strerror}") from error
@@ -65,6 +69,16 @@ class TraceWriter:
         """Close the file."""
         with suppress(OSError):
             self._file.close()
+
+
+def _require_trace(path: Path) -> None:
+    """Let nobody lose a file of another kind to a slip of the command line."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        start = file.read(len(_START))
+    if start and start != _START:
+        raise ConfigurationError(f"--trace {str(path)!r} is a file of another kind, and would be replaced")
 
 
 def event_to_json(event: LoopEvent) -> dict[str, JsonValue] | None:

@@ -87,8 +87,10 @@ def _node_not_yet(tree: YamlTree, node: _Fields) -> Iterator[Problem]:
 
 
 def _keys_not_yet(tree: YamlTree, path: PathIn, fields: _Fields, names: frozenset[str]) -> Iterator[Problem]:
-    for name in fields:
-        if name in names:
+    for name in sorted(fields.keys() & names):
+        if fields[name] in (None, [], {}):
+            del fields[name]  # it says nothing
+        else:
             yield tree.problem((*path, name), "not supported yet: take it out", at_key=True)
 
 

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 from agents_loop.messages import JsonValue
 
+_MAX_DEPTH = 64
+
 
 class EvaluatorReply(NamedTuple):
     """What an evaluator's reply says."""
@@ -64,11 +66,13 @@ class _Object(list[tuple[str, Any]]):
     """An object as its pairs, so that a key given twice is seen."""
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, depth: int = 0) -> Any:
+    if depth > _MAX_DEPTH:
+        raise ValueError("nested too deep to be recorded")
     if isinstance(value, _Object):
-        return {clean(key): _plain(inner) for key, inner in value}
+        return {clean(key): _plain(inner, depth + 1) for key, inner in value}
     if isinstance(value, list):
-        return [_plain(inner) for inner in cast("list[Any]", value)]
+        return [_plain(inner, depth + 1) for inner in cast("list[Any]", value)]
     return clean(value) if isinstance(value, str) else value
 
 

@@ -1,6 +1,7 @@
 """Prompts as Jinja2 templates: sandboxed, strict, without access to other files, and bounded.
 
-What a model wrote is only ever a value in a template, never a template itself.
+What a model wrote is only ever a value in a template, never a template itself. The limits are there for mistakes: who
+writes the file can still make a template that takes long.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class PromptTemplate:
             self._template = _ENVIRONMENT.from_string(source)
         except TemplateSyntaxError as error:
             raise self._error(f"not a valid template: {error.message}", error.lineno) from error
-        except (RecursionError, MemoryError) as error:
+        except (SyntaxError, RecursionError, MemoryError) as error:  # of Python, to which it is compiled
             raise self._error("not a valid template: it is nested too deep", None) from error
         self.variables: Mapping[str, int] = _required_variables(tree)
         """What must be given, and the line where each is used first. What is only asked for with `default` or
@@ -88,10 +89,11 @@ class PromptTemplate:
             raise self._error("the prompt becomes too long for the memory", None) from error
         except Exception as error:  # a template runs the methods of values, which may raise anything
             said = str(error) if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
-            raise self._error(f"can't be rendered: {' '.join(said.split())}", _line_of(error)) from error
+            raise self._error(f"can't be rendered: {said}", _line_of(error)) from error
 
     def _error(self, message: str, line: int | None) -> PromptError:
-        return PromptError(message, line, self._located and self._located(message, line))
+        said = " ".join(message.split())
+        return PromptError(said, line, self._located and self._located(said, line))
 
 
 def _bounded(pieces: Iterator[str]) -> Iterator[str]:

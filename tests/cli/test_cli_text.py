@@ -27,6 +27,7 @@ def test_printable_text_can_not_move_the_cursor():
     assert printable(HOSTILE) == "[bold red]x[/] red 2Kgnol [link=http://x]y[/link]"
     assert printable("tab\there\nline é 漢 🙂") == "tab\there\nline é 漢 🙂"
     assert printable("\ud800x\x1b") == "x"
+    assert printable("\x1b]never closed, so it stays readable") == "never closed, so it stays readable"
 
 
 def test_one_line_is_one_line():

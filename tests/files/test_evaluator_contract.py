@@ -50,6 +50,7 @@ def test_a_false_boolean_gives_its_feedback():
         "null",
         "APPROVED",
         "[" * 100_000,
+        '{"approved": true, "x": ' + "[" * 200 + "]" * 200 + "}",
         "   ",
         "",
     ],

@@ -100,7 +100,7 @@ def test_only_name_and_nodes_are_required(write: Write):
             ":16:7: nodes[0].generator.temperature: not supported yet: take it out",
         ),
         ("\nnodes:", "\noutputs: {a.txt: limerick}\nnodes:", ":9:1: outputs: not supported yet: take it out"),
-        ("\nnodes:", "\nhooks: {}\nnodes:", ":9:1: hooks: not supported yet: take it out"),
+        ("\nnodes:", "\nhooks: {on_dag_start: x}\nnodes:", ":9:1: hooks: not supported yet: take it out"),
         (
             "\nnodes:",
             "\nwaves: 3\nnodes:",
@@ -175,6 +175,13 @@ def test_every_problem_is_found_at_once(changed: Changed):
         "nodes[0].max_iterations",
         "nodes[0].judge",
     ]
+
+
+def test_what_says_nothing_is_no_problem(changed: Changed):
+    """An empty `depends_on` asks for nothing that is not supported."""
+    path = changed(("id: limerick", "id: limerick\n    depends_on: []\n    when:"), ("\nnodes:", "\nhooks: {}\nnodes:"))
+
+    assert load_loop_file(path).waves == [["limerick"]]
 
 
 def test_several_nodes_are_one_problem(write: Write):

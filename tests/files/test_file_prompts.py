@@ -68,6 +68,16 @@ def test_other_files_are_out_of_reach(source: str):
     assert caught.value.line == 2
 
 
+def test_too_much_nesting_is_one_line():
+    """What Python can't compile is found when the prompt is loaded."""
+    deep = "{% for a in b %}" * 30 + "{% endfor %}" * 30
+
+    with pytest.raises(PromptError, match="nested too deep"):
+        PromptTemplate(deep)
+    with pytest.raises(PromptError, match="not a valid template"):
+        PromptTemplate("{{ " + "(" * 5000 + " }}")
+
+
 def test_errors_know_their_line():
     """A syntax error, and one that happens later, has the template's line."""
     with pytest.raises(PromptError) as syntax:
