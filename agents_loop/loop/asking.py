@@ -20,12 +20,11 @@ async def ask(evaluator: LoopEvaluator, context: LoopContext) -> LoopEvaluation:
         TypeError: The evaluator gave something else than a `LoopEvaluation`.
     """
     given: Any = evaluator.evaluate(context)
-    evaluation = await given if hasattr(given, "__await__") else None
+    evaluation = await given if hasattr(given, "__await__") else given
     if not isinstance(evaluation, LoopEvaluation):
-        told = f"not {type(evaluation).__name__}" if evaluation is not None or given is None else "and it must be async"
         raise TypeError(
-            f"{type(evaluator).__name__}.evaluate must give a LoopEvaluation, {told}: "
-            "return LoopEvaluation.stop() or LoopEvaluation.continue_(...) from an async method"
+            f"{type(evaluator).__name__}.evaluate must give a LoopEvaluation, not {type(evaluation).__name__}: "
+            "return LoopEvaluation.stop() or LoopEvaluation.continue_(...)"
         )
     name = type(evaluator).__name__
     if evaluation.evaluator is None:

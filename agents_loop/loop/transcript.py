@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents_loop.agent import AgentResponse, AgentResponseUpdate, with_fields
+from agents_loop.agent_response import AgentResponse, AgentResponseUpdate, with_fields
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.result import IterationRecord, LoopResult
 from agents_loop.messages import ChatMessage, sum_usage

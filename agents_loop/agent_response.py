@@ -1,0 +1,222 @@
+"""What one run of an agent gives: a response, or its pieces as they come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+from agents_loop.errors import StreamClosedError
+from agents_loop.ids import new_id
+from agents_loop.messages import (
+    ChatMessage,
+    ChatRole,
+    Content,
+    JsonValue,
+    UsageContent,
+    UsageDetails,
+    as_messages,
+    join_text,
+)
+from agents_loop.streams import close_stream
+from agents_loop.updates import ResponseUpdate, merge_updates
+
+
+@dataclass(slots=True, weakref_slot=True)
+class AgentResponse:
+    """What one run of an agent gave.
+
+    `loop_result` is set where the run was a loop's; read it with `LoopResult.of(response)`.
+    """
+
+    messages: list[ChatMessage]
+    response_id: str | None = field(default=None, kw_only=True)
+    agent_id: str | None = field(default=None, kw_only=True)
+    usage: UsageDetails | None = field(default=None, kw_only=True)
+    finish_reason: str | None = field(default=None, kw_only=True)
+    created_at: float | None = field(default=None, kw_only=True)
+    """Seconds since the epoch."""
+    additional_properties: dict[str, JsonValue] | None = field(default=None, kw_only=True)
+    loop_result: object | None = field(default=None, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        given: object = self.messages
+        if type(given) is not list:
+            self.messages = [ChatMessage(ChatRole.ASSISTANT, given)] if isinstance(given, str) else as_messages(given)  # pyright: ignore[reportArgumentType]
+
+    @property
+    def text(self) -> str:
+        """The messages' texts, a line break between them."""
+        return join_text(self.messages)
+
+    @classmethod
+    def from_updates(cls, updates: Iterable[AgentResponseUpdate]) -> AgentResponse:
+        """The response that the pieces of a stream amount to."""
+        listed = list(updates)
+        merged = merge_updates(listed)
+        return cls(
+            merged.messages,
+            response_id=merged.response_id,
+            agent_id=next((update.agent_id for update in reversed(listed) if update.agent_id), None),
+            usage=merged.usage,
+            finish_reason=merged.finish_reason,
+            created_at=merged.created_at,
+            additional_properties=merged.additional_properties,
+        )
+
+
+@dataclass(slots=True, init=False)
+class AgentResponseUpdate(ResponseUpdate):
+    """A piece of an agent's streamed response.
+
+    Args:
+        role: Who speaks; `None` where an earlier piece said it.
+        contents: A str, one content, or a sequence of both.
+        agent_id: The agent that speaks; `None` for a message that was sent to it.
+        author_name: As in `ResponseUpdate`, like the rest.
+    """
+
+    agent_id: str | None
+
+    def __init__(
+        self,
+        role: str | None = None,
+        contents: str | Content | Sequence[str | Content] = (),
+        *,
+        author_name: str | None = None,
+        agent_id: str | None = None,
+        response_id: str | None = None,
+        message_id: str | None = None,
+        finish_reason: str | None = None,
+        created_at: float | None = None,
+        additional_properties: dict[str, JsonValue] | None = None,
+    ) -> None:
+        ResponseUpdate.__init__(
+            self,
+            role,
+            contents,
+            author_name=author_name,
+            response_id=response_id,
+            message_id=message_id,
+            finish_reason=finish_reason,
+            created_at=created_at,
+            additional_properties=additional_properties,
+        )
+        self.agent_id = agent_id
+
+
+class StreamedRun(Protocol):
+    """The run behind a stream, where there is more to it than its pieces."""
+
+    def end(self, error: BaseException) -> None:
+        """Hear of the exception with which a caller left the stream."""
+
+
+class AgentResponseStream:
+    """The pieces of a run as they come.
+
+    An async iterator, and an async context manager that closes the run. Nothing starts until it is iterated.
+    Closing it early closes what the agent had open; it does not finish the run.
+
+    Args:
+        updates: The pieces, usually an async generator.
+        final: Gives the whole response once the pieces are exhausted; by default the pieces are merged.
+        run: The run behind the stream, if there is more to it than its pieces.
+    """
+
+    def __init__(
+        self,
+        updates: AsyncIterator[AgentResponseUpdate],
+        final: Callable[[], AgentResponse] | None = None,
+        *,
+        run: StreamedRun | None = None,
+    ) -> None:
+        self._updates = updates
+        self._final = final
+        self._seen: list[AgentResponseUpdate] = []
+        self._is_whole = False
+        self._is_closed = False
+        self._error: BaseException | None = None
+        self.run = run
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> AgentResponseUpdate:
+        try:
+            update = await anext(self._updates)
+        except StopAsyncIteration:
+            self._is_whole = self._is_whole or not self._is_closed
+            raise
+        except BaseException as error:
+            self._error = error
+            raise
+        if self._final is None:
+            self._seen.append(update)
+        return update
+
+    async def final_response(self) -> AgentResponse:
+        """Run to the end, if it is not there yet, and give the whole response.
+
+        Raises:
+            StreamClosedError: The stream was closed before its end.
+            Exception: What ended the run, also when it is asked for again.
+        """
+        if self._error is None:
+            async for _ in self:
+                pass
+        if self._error is not None:
+            raise self._error
+        if not self._is_whole:
+            raise StreamClosedError("the stream was closed before its end, so there is no final response")
+        return AgentResponse.from_updates(self._seen) if self._final is None else self._final()
+
+    async def aclose(self) -> None:
+        """Close the run. Whatever the agent had open is closed before this returns."""
+        self._is_closed = True
+        await close_stream(self._updates)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+        if error is not None and self.run is not None:
+            self.run.end(error)
+
+
+def updates_of(response: AgentResponse) -> list[AgentResponseUpdate]:
+    """A response as the pieces of a stream: one for each message, and one for its usage and its other fields."""
+    pieces = [
+        AgentResponseUpdate(
+            message.role,
+            message.contents,
+            author_name=message.author_name,
+            agent_id=response.agent_id,
+            response_id=response.response_id,
+            message_id=message.message_id or new_id(),
+        )
+        for message in response.messages
+    ]
+    closing = AgentResponseUpdate(
+        contents=[] if response.usage is None else [UsageContent(response.usage)],
+        agent_id=response.agent_id,
+        response_id=response.response_id,
+        finish_reason=response.finish_reason,
+        created_at=response.created_at,
+        additional_properties=response.additional_properties,
+    )
+    has_more = closing.contents or closing.finish_reason or closing.created_at or closing.additional_properties
+    return [*pieces, closing] if has_more else pieces
+
+
+def with_fields(response: AgentResponse, messages: list[ChatMessage], usage: UsageDetails | None) -> AgentResponse:
+    """A copy of a response, of the same type and with the same fields, but for its messages and usage."""
+    changed = copy(response)
+    changed.messages = messages
+    changed.usage = usage
+    return changed
