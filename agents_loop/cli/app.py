@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -116,6 +117,7 @@ def pull(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)
 def run_command(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for, and give the exit code. Nothing is raised but what ends the process."""
     use_utf8()
+    logging.getLogger().addHandler(logging.NullHandler())  # what libraries log is no word of this command
     try:
         code = app(list(arguments), prog_name="agents-loop", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):

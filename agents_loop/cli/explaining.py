@@ -10,6 +10,7 @@ from agents_loop.errors import AgentsLoopError
 from agents_loop.files import LoopFileError
 
 _LONGEST = 1000
+_LONGEST_OF_AZURE = 120
 _KEYS = {
     "openai": "check OPENAI_API_KEY, and OPENAI_BASE_URL if the key is another server's",
     "azure": "check AZURE_OPENAI_API_KEY (or `az login`) and AZURE_OPENAI_ENDPOINT",
@@ -37,10 +38,10 @@ def explain(error: BaseException, *, model: str | None = None, backend: str | No
     provider = type(error).__module__.partition(".")[0]
     if provider == "openai":
         return _of_openai(error, model, backend)
-    said = one_line(redact(f"{type(error).__name__}: {error}"), _LONGEST)
+    said = redact(f"{type(error).__name__}: {error}")
     if provider == "azure":
-        return f"{said} -- log in with `az login`, or set AZURE_OPENAI_API_KEY"
-    return said
+        return f"{one_line(said, _LONGEST_OF_AZURE)} -- log in with `az login`, or set AZURE_OPENAI_API_KEY"
+    return one_line(said, _LONGEST)
 
 
 def explain_each(error: BaseException) -> list[str]:

@@ -5,9 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from limerick import DATA
 
-from agents_loop.files import LoopFileError, load_loop_file
+from agents_loop.files import LoopFileError, PromptError, load_loop_file
+from agents_loop.files.prompts import PromptTemplate
 
 Changed = Callable[..., Path]
 Write = Callable[[str], Path]
@@ -209,7 +212,7 @@ def test_another_kind_of_node_is_one_problem(write: Write):
         ("name: x\n---\nname: y\n", ":2:1: not valid YAML: expected a single document"),
         ("name: *x\n", ":1:7: not valid YAML: found undefined alias 'x'"),
         ("name: \x00", ": not valid YAML: "),
-        ("a: " + "[" * 5000, ": not valid YAML: "),
+        ("a: " + "[" * 1500, ": not valid YAML: "),
         ("a: " + "[" * 40 + "]" * 40, "nested more than 32 deep"),
         ("name: n\nnodes: []\n", ":2:8: nodes: needs one node of type 'evaluator_loop'"),
         ("name: n\nnodes: x\n", ":2:8: nodes: must be a list, not 'x'"),
@@ -226,6 +229,85 @@ def test_what_is_no_loop_file_is_one_line(write: Write, text: str, said: str):
 
     assert said in found[0]
     assert all("\n" not in line for line in found)
+
+
+_PIECES = [
+    "name",
+    "nodes",
+    ": ",
+    "\n",
+    "  ",
+    "- ",
+    "{",
+    "}",
+    "[",
+    "]",
+    "&a ",
+    "*a",
+    "!!int ",
+    "'",
+    '"',
+    "|",
+    "x",
+    "1",
+    "\t",
+]
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=30).map("".join) | st.text(max_size=40))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_text_is_more_than_an_error(tmp_path: Path, text: str):
+    """Whatever stands in a file, reading it gives a loop or a `LoopFileError` of single lines."""
+    path = tmp_path / "any.yaml"
+    path.write_bytes(text.encode("utf-8", "replace"))
+
+    with pytest.raises(LoopFileError) as caught:
+        load_loop_file(path)
+
+    assert caught.value.lines
+    assert all("\n" not in line for line in caught.value.lines)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "{{ ",
+                " }}",
+                "{% if ",
+                " %}",
+                "{% endif %}",
+                "{% for x in ",
+                "{% endfor %}",
+                "candidate",
+                "'a'",
+                " * ",
+                "9",
+                " | ",
+                "join",
+                "(",
+                ")",
+                "[",
+                "]",
+                ".",
+                "\n",
+                "{#",
+                "#}",
+            ]
+        ),
+        max_size=14,
+    ).map("".join)
+)
+@settings(deadline=None)
+def test_no_prompt_is_more_than_an_error(source: str):
+    """Whatever a template is, it is rendered, or is a `PromptError` of one line."""
+    said = ""
+    try:
+        PromptTemplate(source).render({"candidate": "x"})
+    except PromptError as error:
+        said = str(error)
+
+    assert "\n" not in said
 
 
 def test_aliases_can_not_fill_the_memory(write: Write):

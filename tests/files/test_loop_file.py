@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,20 @@ from limerick import DATA, Models, verdict
 from agents_loop import (
     BudgetExceededError,
     ChatMessage,
+    ChatOptions,
     ChatResponse,
+    ChatResponseUpdate,
     JudgeFailedError,
     LoopResult,
     StopReason,
+    UsageContent,
     UsageDetails,
 )
 from agents_loop.files import InputError, LoopFileError, PromptError, load_loop_file
 from agents_loop.files.generator import NoCandidateError
 from agents_loop.loop.events import AgentUpdated
 from agents_loop.messages import ErrorContent
+from agents_loop.testing import ScriptedChatClient
 
 Changed = Callable[..., Path]
 
@@ -224,6 +228,28 @@ async def test_tokens_are_estimated_where_none_are_reported():
     assert built.meter.usage is None
 
 
+class Torn(ScriptedChatClient):
+    """A model whose stream breaks after a piece and its usage."""
+
+    async def get_streaming_response(
+        self, messages: Sequence[ChatMessage], options: ChatOptions | None = None
+    ) -> AsyncIterator[ChatResponseUpdate]:
+        yield ChatResponseUpdate("assistant", ["half", UsageContent(UsageDetails(8, 4))])
+        raise ConnectionError("torn")
+
+
+async def test_a_call_that_fails_midway_is_counted():
+    """What a broken stream used is in the usage of the whole run."""
+    models = Models([], [])
+    models.poet = Torn([])
+    built = models.build()
+
+    with pytest.raises(ConnectionError, match="torn"):
+        await built.agent.run_streaming(built.message).final_response()
+
+    assert (built.meter.calls, built.meter.tokens, built.meter.usage) == (1, 12, UsageDetails(8, 4))
+
+
 async def test_what_comes_from_the_cache_is_not_counted_against_the_budget():
     """Billable is input plus output, without what the provider read from its cache."""
     usage = UsageDetails(100, 10, 110, cached_input_token_count=80)
@@ -310,6 +336,20 @@ nodes:"""
 
 def _typed(changed: Changed, prompt: str = "{{ place }} {{ lines }} {{ funny }}") -> Path:
     return changed(("\nnodes:", _INPUTS), ("Write a limerick about {{ place }}.", prompt))
+
+
+def test_values_of_the_types_themselves_are_taken(changed: Changed):
+    """From Python, an input may be given as a value of its type."""
+    loop_file = load_loop_file(_typed(changed, "{{ place }} {{ lines }} {{ funny }} {{ ratio }}"))
+
+    built = loop_file.build(
+        {"place": "x", "lines": 3, "funny": False, "ratio": 0.5}, Models([], []).client_for, max_iterations=9
+    )
+    from_text = loop_file.build({"place": "x", "ratio": "1e3"}, Models([], []).client_for)
+
+    assert built.message.text.startswith("x 3 False 0.5")
+    assert from_text.message.text.startswith("x 5 True 1000.0")
+    assert built.agent.max_iterations == 9
 
 
 async def test_inputs_are_read_as_their_types(changed: Changed):
