@@ -7,130 +7,31 @@ it is said by the client that all chat completions servers share. Nothing is loa
 from __future__ import annotations
 
 import asyncio
-import atexit
-import importlib
-import importlib.util
-import os
-import secrets
-import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
 from agents_loop.clients.chat_completions import ChatCompletionsClient
 from agents_loop.clients.chat_completions.sdk import load_openai
+from agents_loop.clients.local_server import (
+    DEFAULT_CONTEXT_SIZE,
+    LocalModelServer,
+    ModelBusyError,
+    ModelLoadError,
+    require_extra,
+)
 from agents_loop.clients.model_files import KNOWN_MODELS, default_local_model, locate
-from agents_loop.errors import ConfigurationError, MissingExtraError
 from agents_loop.messages import ChatMessage
 
 if TYPE_CHECKING:
     from agents_loop.clients.chat_completions.sdk import Sdk
 
-DEFAULT_CONTEXT_SIZE = 8192
-_PROMPT_CACHE_MIB = 1024
+__all__ = ["LocalChatClient", "LocalModelServer", "ModelBusyError", "ModelLoadError"]
+
 _TIMEOUT_S = 3600.0
-_SILENT, _VERBOSE = -1, 3
-
-
-class ModelLoadError(ConfigurationError):
-    """A file is not a model that can be loaded here."""
-
-
-class _RunningServer(Protocol):
-    """What is used of xllamacpp's server. It stops, and frees its memory, when its last reference goes."""
-
-    listening_address: str
-
-    def handle_metrics(self) -> str: ...
-
-
-class LocalModelServer:
-    """A model file, served to this process over the chat completions API.
-
-    One request is answered at a time and the others wait in order, so an answer with a seed doesn't depend on what
-    else is asked, and each has the whole context; the state of earlier prompts is kept, so a worker and a judge that
-    take turns each continue where they were. A request whose caller goes away is stopped, also while it waits.
-    xllamacpp does not let other threads run while it loads a file (seconds for each gigabyte): `start` it where that
-    is no matter.
-
-    Args:
-        path: A GGUF file.
-        context_size: The room for a prompt and its answer, in tokens.
-        name: What the model is called in answers; the file's name when there is none.
-        verbose: Whether llama.cpp writes its log to stderr.
-
-    Raises:
-        MissingExtraError: The extra `local` is not installed.
-        ModelLoadError: The file is not GGUF.
-        ConfigurationError: The context has no room.
-    """
-
-    _shared: ClassVar[dict[tuple[Path, int], LocalModelServer]] = {}
-    _shared_lock: ClassVar[threading.Lock] = threading.Lock()
-
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        context_size: int = DEFAULT_CONTEXT_SIZE,
-        name: str | None = None,
-        verbose: bool = False,
-    ) -> None:
-        if context_size < 1:
-            raise ConfigurationError(f"context_size must be at least 1 token, not {context_size!r}")
-        _require("xllamacpp", "openai")
-        self.path = Path(path).expanduser().resolve()
-        _require_gguf(self.path)
-        self.name = name or self.path.name
-        self.context_size = context_size
-        self.verbose = verbose
-        self.api_key = secrets.token_urlsafe(24)
-        self._running: _RunningServer | None = None
-        self._lock = threading.Lock()
-
-    @classmethod
-    def shared(
-        cls, path: str | Path, *, context_size: int = DEFAULT_CONTEXT_SIZE, name: str | None = None
-    ) -> LocalModelServer:
-        """The one server of this process for a file and a context size; it keeps the name it was first given."""
-        key = (Path(path).expanduser().resolve(), context_size)
-        with cls._shared_lock:
-            server = cls._shared.get(key)
-            if server is None:
-                server = cls._shared[key] = cls(key[0], context_size=context_size, name=name)
-            return server
-
-    @property
-    def base_url(self) -> str:
-        """The address for clients, up to `/v1`; the model is loaded first if it is not."""
-        return self.start()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the model is loaded."""
-        return self._running is not None
-
-    def start(self) -> str:
-        """Load the model, unless it is loaded, and give the server's address. It blocks.
-
-        Raises:
-            ModelLoadError: llama.cpp can't load the file, or this is the forked child of a process with a model loaded.
-        """
-        _require_own_threads()
-        with self._lock:
-            if self._running is None:
-                self._running = _load(self)
-                _alive[self] = os.getpid()
-            return f"{self._running.listening_address}/v1"
-
-    def close(self) -> None:
-        """Stop serving and free the memory. A request still under way is cut off; the next `start` loads anew."""
-        with self._lock:
-            self._running = None
-            _alive.pop(self, None)
 
 
 class LocalChatClient(ChatClient):
@@ -158,7 +59,7 @@ class LocalChatClient(ChatClient):
         options: ChatOptions | None = None,
         context_size: int = DEFAULT_CONTEXT_SIZE,
     ) -> None:
-        _require("xllamacpp", "openai")
+        require_extra()
         chosen = str(model or default_local_model())
         name = chosen if chosen in KNOWN_MODELS else None
         self.server = LocalModelServer.shared(locate(chosen), context_size=context_size, name=name)
@@ -173,7 +74,8 @@ class LocalChatClient(ChatClient):
     async def get_response(self, messages: Sequence[ChatMessage], options: ChatOptions | None = None) -> ChatResponse:
         """Ask the model, and wait for its whole answer."""
         completions = await self._completions()
-        return await completions.get_response(messages, options)
+        with self.server.request():
+            return await completions.get_response(messages, options)
 
     async def get_streaming_response(
         self, messages: Sequence[ChatMessage], options: ChatOptions | None = None
@@ -181,9 +83,10 @@ class LocalChatClient(ChatClient):
         """Ask the model, and get its answer in pieces. Closing the stream stops the model."""
         completions = await self._completions()
         stream = cast("Any", completions.get_streaming_response(messages, options))
-        async with aclosing(stream) as updates:
-            async for update in updates:
-                yield update
+        with self.server.request():
+            async with aclosing(stream) as updates:
+                async for update in updates:
+                    yield update
 
     async def aclose(self) -> None:
         """Close this client's connections. The server stays for the others; `server.close()` stops it."""
@@ -227,73 +130,3 @@ def _connect(url: str, api_key: str) -> Sdk:
         default_headers={"Connection": "close"},
         http_client=openai.DefaultAsyncHttpxClient(trust_env=False),
     )
-
-
-def _load(server: LocalModelServer) -> _RunningServer:
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read once, when llama.cpp is loaded: waiting must not spin
-    xllamacpp: Any = importlib.import_module("xllamacpp")
-    params = xllamacpp.CommonParams()
-    params.model.path = str(server.path)
-    params.model_alias = {server.name}
-    params.n_ctx = server.context_size
-    params.n_parallel = 1
-    params.cache_ram_mib = _PROMPT_CACHE_MIB
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads()
-    params.hostnames = ["127.0.0.1"]
-    params.port = 0
-    params.api_keys = [server.api_key]
-    params.ui = params.endpoint_slots = False
-    params.verbosity = _VERBOSE if server.verbose else _SILENT
-    params.endpoint_metrics = True
-    try:
-        running: _RunningServer = xllamacpp.Server(params)
-    except (RuntimeError, ValueError) as error:
-        raise ModelLoadError(
-            f"{str(server.path)!r} can't be loaded: the file is cut off or damaged, of a kind that this llama.cpp "
-            "doesn't know, or too big for the memory. LocalModelServer(path, verbose=True).start() tells more"
-        ) from error
-    running.handle_metrics()  # answered by its main loop: taking the server down before that has begun would hang
-    return running
-
-
-def _threads() -> int:
-    """All cores but one: with all of them, a machine that does anything else too falls to a tenth of the speed."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, cores - 1)
-
-
-def _require(*modules: str) -> None:
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtraError("LocalChatClient", "local")
-
-
-def _require_gguf(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            magic = file.read(4)
-    except OSError as error:
-        raise ModelLoadError(f"the model file can't be read: {error}") from error
-    if magic != b"GGUF":
-        raise ModelLoadError(f"{str(path)!r} is not a GGUF file: it begins with {magic!r}")
-
-
-_alive: dict[LocalModelServer, int] = {}
-"""The servers that run, and the process that started each."""
-
-
-def _require_own_threads() -> None:
-    if any(pid != os.getpid() for pid in _alive.values()):
-        raise ModelLoadError(
-            "this process was forked from one that had a model loaded, whose threads stayed behind. "
-            "Load models after forking, or start processes with 'spawn'"
-        )
-
-
-@atexit.register
-def _close_all() -> None:
-    """Take the servers down while the interpreter is whole; later, their threads would outlive what they use."""
-    for server, pid in list(_alive.items()):
-        if pid == os.getpid():
-            server.close()

@@ -19,7 +19,8 @@ import pytest
 from pydantic import BaseModel
 
 from agents_loop.chat_client import ChatOptions, ChatResponse, JsonSchemaFormat
-from agents_loop.clients.local import LocalChatClient, LocalModelServer, ModelLoadError
+from agents_loop.clients import local_server
+from agents_loop.clients.local import LocalChatClient, LocalModelServer, ModelBusyError, ModelLoadError
 from agents_loop.clients.model_files import ModelNotFoundError, pull
 from agents_loop.errors import ConfigurationError, MissingExtraError
 from agents_loop.messages import ChatMessage
@@ -183,6 +184,20 @@ async def test_a_closed_server_is_loaded_anew_by_the_next_request(client: LocalC
     client.server.close()
 
 
+async def test_a_server_is_not_closed_while_it_answers(
+    client: LocalChatClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_server, "_CLOSE_TIMEOUT_S", 0.2)
+    stream = client.get_streaming_response(user("Count to 5000."), ENDLESS)
+    await anext(stream)
+    with pytest.raises(ModelBusyError, match="'smollm2-135m' is under way"):
+        client.server.close()
+    await stream.aclose()  # type: ignore[attr-defined]
+    monkeypatch.undo()
+    client.server.close()
+    assert not client.server.is_running
+
+
 async def test_the_server_is_on_loopback_behind_a_key_and_beside_any_proxy(
     client: LocalChatClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,8 +304,23 @@ async def leave_in_the_middle():
             print(True)
             return
 asyncio.run(leave_in_the_middle())""",
+        """
+import threading
+begun = threading.Event()
+async def ask_on():
+    options = ChatOptions(max_output_tokens=450, additional_properties={'ignore_eos': True})
+    while True:
+        async for update in client.get_streaming_response([ChatMessage('user', 'Count.')], options):
+            begun.set()
+def ask_until_cut_off():
+    try:
+        asyncio.run(ask_on())
+    except asyncio.CancelledError:
+        pass
+threading.Thread(target=ask_until_cut_off, daemon=True).start()
+print(begun.wait(30))""",
     ],
-    ids=["after an answer", "in the middle of one"],
+    ids=["after an answer", "in the middle of one", "while a daemon thread asks"],
 )
 def test_a_process_ends_cleanly_and_llama_cpp_is_silent(code: str, smollm: Path) -> None:
     done = a_process(IN_A_PROCESS + code, smollm)
