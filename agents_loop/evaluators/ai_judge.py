@@ -117,9 +117,8 @@ Please go on and deliver the complete answer."""
         given = options.instructions
         self._client = judge_client
         self._options = options
-        self._instructions = render_instructions(
-            self.DEFAULT_INSTRUCTIONS if given is None else given, options.criteria or ()
-        )
+        instructions = self.DEFAULT_INSTRUCTIONS if given is None else given
+        self._system = ChatMessage(ChatRole.SYSTEM, render_instructions(instructions, options.criteria or ()))
         template = options.feedback_message_template
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
         asked = options.chat_options or ChatOptions()
@@ -128,7 +127,7 @@ Please go on and deliver the complete answer."""
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
         """What the judge is sent: a system and a user message. No model is called."""
         return [
-            ChatMessage(ChatRole.SYSTEM, self._instructions),
+            self._system,
             fenced_message(context.initial_messages, context.last_response, self._options.new_nonce),
         ]
 

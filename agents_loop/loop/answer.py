@@ -24,14 +24,17 @@ def answer_messages(response: AgentResponse) -> list[ChatMessage]:
     So the text before a tool call is no part of it, nor are the earlier drafts of a loop within a loop. If a response
     ends with a tool's result, it is what the agent wrote before that.
     """
-    end = len(response.messages)
+    messages = response.messages
+    if len(messages) == 1 and messages[0].role == "assistant":
+        return messages
+    end = len(messages)
     draft = end - _last_draft_size(response)
-    while end > draft and response.messages[end - 1].role in _NOT_THE_AGENT:
+    while end > draft and messages[end - 1].role in _NOT_THE_AGENT:
         end -= 1
     start = end
-    while start > draft and response.messages[start - 1].role not in _NOT_THE_AGENT:
+    while start > draft and messages[start - 1].role not in _NOT_THE_AGENT:
         start -= 1
-    return response.messages[start:end]
+    return messages[start:end]
 
 
 def answer_text(response: AgentResponse) -> str:
@@ -44,6 +47,8 @@ def answer_text(response: AgentResponse) -> str:
 
 def _last_draft_size(response: AgentResponse) -> int:
     """How many messages, from the end, the last iteration of the loop behind a response gave; else all of them."""
+    if response.loop_result is None:
+        return len(response.messages)
     iterations: tuple[Any, ...] = getattr(response.loop_result, "iterations", ())
     if not iterations:
         return len(response.messages)

@@ -38,6 +38,7 @@ from agents_loop.messages import (
 )
 
 FEEDBACK_HEADING = "## Feedback"
+_APPROVALS = (ToolApprovalRequestContent, ToolApprovalResponseContent)
 
 
 class LoopRun:
@@ -254,15 +255,17 @@ class LoopRun:
 
 def _usage_of(response: AgentResponse) -> UsageDetails | None:
     """What a run of the inner agent used; of a loop within the loop, its evaluators included."""
-    inner = LoopResult.of(response)
+    inner = None if response.loop_result is None else LoopResult.of(response)
     return response.usage if inner is None else inner.usage
 
 
 def pending_approvals(response: AgentResponse) -> list[ToolApprovalRequestContent]:
     """The tool calls that wait for approval, but for those that the same response answers."""
-    contents = [content for message in response.messages for content in message.contents]
+    contents = [
+        content for message in response.messages for content in message.contents if isinstance(content, _APPROVALS)
+    ]
+    if not contents:
+        return []
     requests = [content for content in contents if isinstance(content, ToolApprovalRequestContent)]
-    if not requests:
-        return requests
     answered = {content.request_id for content in contents if isinstance(content, ToolApprovalResponseContent)}
     return [request for request in requests if request.request_id not in answered]
