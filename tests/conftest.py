@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("ours", deadline=None)  # a busy machine is no failure
+settings.load_profile("ours")
 
 pytest.register_assert_rewrite("fakes")
 

@@ -130,7 +130,7 @@ def run(
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(replies, min_size=1, max_size=4), scripts, options, st.booleans(), st.booleans())
 def test_run_equals_the_drained_stream(given_replies, scripts, options, with_session, plain):
     """Law 8: run equals the drained stream: the same calls, transcript, reason, feedback, usage and records."""
@@ -161,7 +161,7 @@ def test_run_equals_the_drained_stream(given_replies, scripts, options, with_ses
             assert one.response.response_id == two.response.response_id
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from([Way(streaming=False), Way(streaming=True)]),
     st.lists(replies, min_size=1, max_size=4),
@@ -257,7 +257,7 @@ def expected_inputs(scripts: Sequence[Sequence[Any]], options: LoopAgentOptions,
     return inputs
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(settled, min_size=1, max_size=4), st.lists(wishes, max_size=4), st.booleans())
 def test_the_pieces_amount_to_the_response(given_replies, wishes, exclude):
     """Law 17: the pieces that were streamed amount to the final response: messages, usage, each once and in order."""

@@ -241,12 +241,14 @@ async def test_usage_in_the_stream_is_counted_once():
     assert (await stream.final_response()).usage == UsageDetails(3, 6, 9)
 
 
-async def test_inner_responses_are_never_changed(invoke: Way):
+@pytest.mark.parametrize("only_last", [False, True])
+async def test_inner_responses_are_never_changed(invoke: Way, only_last: bool):
     """Law 16: the inner responses are never changed, usage and messages included."""
     inner = [
         AgentResponse([ChatMessage("assistant", f"{n}")], response_id=f"r{n}", usage=UsageDetails(1)) for n in (1, 2)
     ]
-    response = await invoke(LoopAgent(RecordingAgent(*inner), says("more")))
+    options = LoopAgentOptions(non_streaming_returns_last_response_only=only_last)
+    response = await invoke(LoopAgent(RecordingAgent(*inner), says("more"), options))
     for n, given in enumerate(inner, 1):
         assert texts(given.messages) == [("assistant", f"{n}")]
         assert given.usage == UsageDetails(1)
@@ -266,6 +268,14 @@ async def test_the_judges_usage_is_apart(invoke: Way):
     assert response.usage == UsageDetails(2)
     assert LoopResult.of(response).usage == UsageDetails(202)
     assert [record.usage for record in LoopResult.of(response).iterations] == [UsageDetails(101)] * 2
+
+
+async def test_the_judges_usage_alone(invoke: Way):
+    """Law 16: what the judge used is in the result also where the agent reports nothing."""
+    verdict = ChatResponse('{"gapAnalysis": "", "answered": true}', usage=UsageDetails(100))
+    response = await invoke(LoopAgent(RecordingAgent(), AIJudgeLoopEvaluator(ScriptedChatClient([verdict]))))
+    assert response.usage is None
+    assert LoopResult.of(response).usage == LoopResult.of(response).iterations[0].usage == UsageDetails(100)
 
 
 async def test_the_judges_usage_in_an_inner_loop(invoke: Way):
