@@ -24,6 +24,8 @@ from agents_loop.loop.events import LoopEvent, LoopStopped
 from agents_loop.loop.result import LoopResult, result_to_json
 from agents_loop.message_json import usage_to_json
 
+_MOST_DIGITS = 12
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
@@ -176,7 +178,7 @@ def parse_cap(text: str) -> int:
     Raises:
         ConfigurationError: It is none, or less than 1.
     """
-    if not text.strip().isdecimal() or int(text) < 1:
+    if not text.strip().isdecimal() or len(text) > _MOST_DIGITS or int(text) < 1:
         raise ConfigurationError(f"--max-iterations must be a whole number of at least 1, not {text!r}")
     return int(text)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agents_loop.errors import ConfigurationError
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong."""
 

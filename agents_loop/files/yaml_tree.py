@@ -17,7 +17,7 @@ except ImportError as error:
 
 PathIn: TypeAlias = tuple[str | int, ...]
 
-MAX_BYTES = 1 << 20
+MAX_BYTES = 512 << 10
 MAX_VALUES = 5_000
 """Values in a file once its aliases are followed: what keeps a few lines of nested aliases from filling the memory."""
 MAX_DEPTH = 32

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanding import LIMERICK, Command, verdict
+from commanding import LIMERICK, ROOT, Command, verdict
 
 Script = Callable[..., str]
 HERE = ("-i", "place=Delft")
@@ -26,6 +26,23 @@ def test_a_satisfied_run_is_0_and_stdout_is_the_answer(command: Command, script:
         "iteration 2: PromptedEvaluator: stop: neat",
         "stopped: satisfied after 2 iterations (4 calls, 124 tokens)",
     ]
+
+
+def test_the_sample_runs_with_its_script(command: Command):
+    """The scripted sample shows a name turned down, and another accepted."""
+    samples = ROOT / "samples"
+
+    ran = command(
+        "run",
+        str(samples / "product_name.yaml"),
+        "-i",
+        "product=a cup",
+        "--backend",
+        f"scripted:{samples / 'scripted_replies.jsonl'}",
+    )
+
+    assert (ran.code, ran.out) == (0, "Brewarm\n")
+    assert ran.err.splitlines()[-1] == "stopped: satisfied after 2 iterations (4 calls, 353 tokens)"
 
 
 def test_the_cap_is_3_and_the_last_answer_is_given(command: Command, script: Script):
@@ -124,6 +141,8 @@ def test_an_evaluator_that_fails_is_1(command: Command, script: Script):
         ([*HERE, "--max-iterations", "0"], "--max-iterations must be a whole number of at least 1, not '0'"),
         ([*HERE, "--max-iterations", "three"], "not 'three'"),
         ([*HERE, "--max-iterations", "-1"], "not '-1'"),
+        ([*HERE, "--max-iterations", "9" * 5000], "must be a whole number of at least 1"),
+        (["-i", "place=\udcff"], "the input 'place' is not UTF-8"),
         ([*HERE, "--backend", "gpt"], "'gpt' is no backend; there are: openai[:MODEL], azure"),
         ([*HERE, "--backend", "scripted"], "a name or a file must follow the colon"),
         (

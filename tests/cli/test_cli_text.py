@@ -18,8 +18,20 @@ HOSTILE = "[bold red]x[/] \x1b[2J\x1b]0;title\x07\x1b[31mred \x9b2K\b\b\r\u202eg
 
 
 def test_every_stop_reason_has_an_exit_code():
-    """The table is total."""
-    assert set(OF_STOP_REASON) == set(StopReason)
+    """Exit codes are schema: scripts depend on them."""
+    assert {reason.value: int(OF_STOP_REASON[reason]) for reason in StopReason} == {
+        "satisfied": 0,
+        "max_iterations": 3,
+        "pending_approval": 5,
+        "pending_input": 5,
+        "aborted": 3,
+        "stalled": 3,
+        "budget_exceeded": 4,
+        "deadline": 4,
+        "evaluator_failed": 1,
+        "failed": 1,
+        "cancelled": 130,
+    }
 
 
 def test_printable_text_can_not_move_the_cursor():

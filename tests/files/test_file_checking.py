@@ -326,7 +326,7 @@ def test_a_file_that_can_not_be_read_is_one_line(tmp_path: Path):
     assert problems(tmp_path / "missing.yaml") == [": the file can't be read: No such file or directory"]
     assert problems(tmp_path) == [": the file can't be read: Is a directory"]
     assert problems(tmp_path / "latin.yaml") == [":2:1: the file is not UTF-8 (byte 0xe9): save it as UTF-8"]
-    assert problems(tmp_path / "big.yaml") == [": the file is bigger than 1024 KiB"]
+    assert problems(tmp_path / "big.yaml") == [": the file is bigger than 512 KiB"]
 
 
 def test_a_byte_order_mark_and_windows_line_breaks_are_no_problem(tmp_path: Path):
