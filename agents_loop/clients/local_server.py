@@ -25,6 +25,8 @@ _BATCH_TOKENS = 128
 """A request is stopped between batches of its prompt; bigger ones are not faster on a CPU."""
 _SILENT, _VERBOSE = -1, 3
 _CLOSE_TIMEOUT_S = 5.0
+_POLL_S = 1.5
+"""llama.cpp looks for a caller that went away after a second without news; to ask it more often is such news."""
 _BUSY = re.compile(r"^llamacpp:requests_(processing|deferred) [^0]", re.MULTILINE)
 
 
@@ -194,7 +196,7 @@ def _becomes_idle(running: _RunningServer) -> bool:
     while _BUSY.search(running.handle_metrics()):
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.05)
+        time.sleep(_POLL_S)
     return True
 
 

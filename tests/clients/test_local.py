@@ -140,6 +140,17 @@ async def test_a_stream_that_is_closed_early_frees_the_server(client: LocalChatC
         assert (await client.get_response(user("Say hello."))).text
 
 
+async def test_a_cancelled_request_is_stopped_in_the_middle(client: LocalChatClient) -> None:
+    running = asyncio.create_task(client.get_response(user("Count to 8000."), ENDLESS))
+    done, _ = await asyncio.wait([running], timeout=1)
+    assert not done
+    running.cancel()
+    await asyncio.wait([running])
+    async with asyncio.timeout(SOON_S):
+        assert (await client.get_response(user("Say hello."))).text
+    await asyncio.to_thread(client.server.close)
+
+
 async def test_a_cancelled_request_frees_the_server_also_if_it_was_waiting(client: LocalChatClient) -> None:
     running = client.get_streaming_response(user("Count to 5000."), ENDLESS)
     await anext(running)
