@@ -77,7 +77,9 @@ def name_of(page: Path) -> str:
 def fences(*pages: Path, language: str | None = None) -> Iterator[Fence]:
     for page in pages:
         text = page.read_text("utf-8")
-        for match in re.finditer(r"^```(\w+)(?: title=\"(.+?)\")?[^\n]*\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL):
+        for match in re.finditer(
+            r"^```(\w+)(?: title=\"(.+?)\")?[^\n]*\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL
+        ):
             if language in (None, match[1]):
                 yield Fence(page, text[: match.start()].count("\n") + 1, match[1], match[2], match[3])
 
@@ -105,10 +107,17 @@ def section(page: str, heading: str) -> list[list[str]]:
 
 
 def python_examples() -> list[tuple[str, list[CodeExample]]]:
-    """Each page's fences in order, for they build on each other; each docstring's fence on its own."""
+    """Each page's fences in order, for they build on each other; each docstring's fence on its own.
+
+    pytest-examples looks for `#> `; the formatter writes `# > `.
+    """
     of_pages = [(name_of(page), list(find_examples(page))) for page in PAGES]
     of_docstrings = [(f"{name_of(example.path)}:{example.start_line}", [example]) for example in find_examples(PACKAGE)]
-    return [(name, examples) for name, examples in of_pages + of_docstrings if examples]
+    found = [(name, examples) for name, examples in of_pages + of_docstrings if examples]
+    for _, examples in found:
+        for example in examples:
+            example.source = re.sub(r"^( *)# > ?", r"\1#> ", example.source, flags=re.MULTILINE)
+    return found
 
 
 @pytest.fixture
@@ -131,7 +140,7 @@ def provider(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(("name", "examples"), [pytest.param(*found, id=found[0]) for found in python_examples()])
 def test_python_runs_and_prints_what_is_shown(name, examples, eval_example: EvalExample, provider, folder, monkeypatch):
-    """Docs: every Python fence is executed, and its `#>` lines are what it prints."""
+    """Docs: every Python fence is executed, and its `# >` lines are what it prints."""
     monkeypatch.chdir(folder)
     eval_example.set_config(line_length=120)
     provider.add(*MODEL_REPLIES.get(name, ()))
