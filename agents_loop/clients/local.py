@@ -7,6 +7,8 @@ it is said by the client that all chat completions servers share. Nothing is loa
 from __future__ import annotations
 
 import asyncio
+import importlib
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -18,9 +20,10 @@ from agents_loop.clients.chat_completions import ChatCompletionsClient
 from agents_loop.clients.chat_completions.sdk import load_openai
 from agents_loop.clients.local_server import (
     DEFAULT_CONTEXT_SIZE,
-    LocalModelServer,
+    EmbeddedServer,
     ModelBusyError,
     ModelLoadError,
+    RunningServer,
     require_extra,
 )
 from agents_loop.clients.model_files import KNOWN_MODELS, default_local_model, locate
@@ -32,6 +35,60 @@ if TYPE_CHECKING:
 __all__ = ["LocalChatClient", "LocalModelServer", "ModelBusyError", "ModelLoadError"]
 
 _TIMEOUT_S = 3600.0
+_PROMPT_CACHE_MIB = 1024
+_BATCH_TOKENS = 128
+"""A request is stopped between batches of its prompt; bigger ones are not faster on a CPU."""
+_SILENT, _VERBOSE = -1, 3
+
+
+class LocalModelServer(EmbeddedServer):
+    """A model file, served to this process over the chat completions API.
+
+    One request is answered at a time and the others wait in order, so an answer with a seed doesn't depend on what
+    else is asked, and each has the whole context; the state of earlier prompts is kept, so a worker and a judge that
+    take turns each continue where they were. A request whose caller goes away is stopped, also while it waits.
+    xllamacpp does not let other threads run while it loads a file (seconds for each gigabyte): `start` it where that
+    is no matter.
+
+    Args:
+        path: A GGUF file.
+        context_size: The room for a prompt and its answer, in tokens.
+        name: What the model is called in answers; the file's name when there is none.
+        verbose: Whether llama.cpp writes its log to stderr.
+
+    Raises:
+        MissingExtraError: The extra `local` is not installed.
+        ModelLoadError: The file is not GGUF.
+        ConfigurationError: The context has no room.
+    """
+
+    def load(self) -> RunningServer:
+        """Let llama.cpp load the file and listen."""
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read at the import: threads that wait must not spin
+        xllamacpp: Any = importlib.import_module("xllamacpp")
+        params = xllamacpp.CommonParams()
+        params.model.path = str(self.path)
+        params.model_alias = {self.name}
+        params.n_ctx = self.context_size
+        params.n_parallel = 1
+        params.cache_ram_mib = _PROMPT_CACHE_MIB
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads()
+        params.hostnames = ["127.0.0.1"]
+        params.port = 0
+        params.n_batch = params.n_ubatch = _BATCH_TOKENS
+        params.api_keys = [self.api_key]
+        params.ui = params.endpoint_slots = False
+        params.verbosity = _VERBOSE if self.verbose else _SILENT
+        params.endpoint_metrics = True
+        try:
+            running: RunningServer = xllamacpp.Server(params)
+        except (RuntimeError, ValueError) as error:
+            raise ModelLoadError(
+                f"{str(self.path)!r} can't be loaded: the file is cut off or damaged, of a kind that this llama.cpp "
+                "doesn't know, or too big for the memory. LocalModelServer(path, verbose=True).start() tells more"
+            ) from error
+        running.handle_metrics()  # answered by its main loop: taking the server down before that has begun would hang
+        return running
 
 
 class LocalChatClient(ChatClient):
@@ -130,3 +187,10 @@ def _connect(url: str, api_key: str) -> Sdk:
         default_headers={"Connection": "close"},
         http_client=openai.DefaultAsyncHttpxClient(trust_env=False),
     )
+
+
+def _threads() -> int:
+    """All cores but one: with all of them, a machine that does anything else too falls to a tenth of the speed."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(1, cores - 1)

@@ -1,29 +1,25 @@
-"""A model file, loaded by llama.cpp into this process and served on loopback. The one file that knows xllamacpp."""
+"""The life of a model server inside this process: started once, shared, and stopped without a hang or a crash."""
 
 from __future__ import annotations
 
 import asyncio
 import atexit
 import ctypes
-import importlib
 import importlib.util
 import os
 import re
 import secrets
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 from agents_loop.errors import AgentsLoopError, ConfigurationError, MissingExtraError
 
 DEFAULT_CONTEXT_SIZE = 8192
-_PROMPT_CACHE_MIB = 1024
-_BATCH_TOKENS = 128
-"""A request is stopped between batches of its prompt; bigger ones are not faster on a CPU."""
-_SILENT, _VERBOSE = -1, 3
 _CLOSE_TIMEOUT_S = 5.0
 _POLL_S = 1.5
 """llama.cpp looks for a caller that went away after a second without news; to ask it more often is such news."""
@@ -41,39 +37,26 @@ class ModelBusyError(AgentsLoopError):
 _Request: TypeAlias = tuple[asyncio.AbstractEventLoop, "asyncio.Task[Any] | None"]
 
 
-class _RunningServer(Protocol):
-    """What is used of xllamacpp's server.
+class RunningServer(Protocol):
+    """What is used of llama.cpp's server, as xllamacpp wraps it.
 
     It stops, and frees its memory, when its last reference goes; with a request under way, that would never end.
     """
 
     listening_address: str
 
-    def handle_metrics(self) -> str: ...
+    def handle_metrics(self) -> str:
+        """Its counters, as its main loop sees them."""
+        ...
 
 
-class LocalModelServer:
-    """A model file, served to this process over the chat completions API.
+class EmbeddedServer(ABC):
+    """The life of a server for one model file in this process: shared, started late, never left hanging.
 
-    One request is answered at a time and the others wait in order, so an answer with a seed doesn't depend on what
-    else is asked, and each has the whole context; the state of earlier prompts is kept, so a worker and a judge that
-    take turns each continue where they were. A request whose caller goes away is stopped, also while it waits.
-    xllamacpp does not let other threads run while it loads a file (seconds for each gigabyte): `start` it where that
-    is no matter.
-
-    Args:
-        path: A GGUF file.
-        context_size: The room for a prompt and its answer, in tokens.
-        name: What the model is called in answers; the file's name when there is none.
-        verbose: Whether llama.cpp writes its log to stderr.
-
-    Raises:
-        MissingExtraError: The extra `local` is not installed.
-        ModelLoadError: The file is not GGUF.
-        ConfigurationError: The context has no room.
+    A subclass says how the file is loaded. Arguments and errors: see `LocalModelServer`.
     """
 
-    _shared: ClassVar[dict[tuple[Path, int], LocalModelServer]] = {}
+    _shared: ClassVar[dict[tuple[Path, int], EmbeddedServer]] = {}
     _shared_lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(
@@ -93,21 +76,23 @@ class LocalModelServer:
         self.context_size = context_size
         self.verbose = verbose
         self.api_key = secrets.token_urlsafe(24)
-        self._running: _RunningServer | None = None
+        self._running: RunningServer | None = None
         self._lock = threading.Lock()
         self._requests: set[_Request] = set()
 
     @classmethod
-    def shared(
-        cls, path: str | Path, *, context_size: int = DEFAULT_CONTEXT_SIZE, name: str | None = None
-    ) -> LocalModelServer:
+    def shared(cls, path: str | Path, *, context_size: int = DEFAULT_CONTEXT_SIZE, name: str | None = None) -> Self:
         """The one server of this process for a file and a context size; it keeps the name it was first given."""
         key = (Path(path).expanduser().resolve(), context_size)
         with cls._shared_lock:
             server = cls._shared.get(key)
-            if server is None:
+            if not isinstance(server, cls):
                 server = cls._shared[key] = cls(key[0], context_size=context_size, name=name)
             return server
+
+    @abstractmethod
+    def load(self) -> RunningServer:
+        """Load the file and serve it on loopback, for whoever has `api_key`. It blocks."""
 
     @property
     def base_url(self) -> str:
@@ -128,7 +113,7 @@ class LocalModelServer:
         _require_own_threads()
         with self._lock:
             if self._running is None:
-                self._running = _load(self)
+                self._running = self.load()
                 _alive[self] = os.getpid()
             return f"{self._running.listening_address}/v1"
 
@@ -163,48 +148,13 @@ class LocalModelServer:
             _alive.pop(self, None)
 
 
-def _load(server: LocalModelServer) -> _RunningServer:
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read once, when llama.cpp is loaded: waiting must not spin
-    xllamacpp: Any = importlib.import_module("xllamacpp")
-    params = xllamacpp.CommonParams()
-    params.model.path = str(server.path)
-    params.model_alias = {server.name}
-    params.n_ctx = server.context_size
-    params.n_parallel = 1
-    params.cache_ram_mib = _PROMPT_CACHE_MIB
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads()
-    params.hostnames = ["127.0.0.1"]
-    params.port = 0
-    params.n_batch = params.n_ubatch = _BATCH_TOKENS
-    params.api_keys = [server.api_key]
-    params.ui = params.endpoint_slots = False
-    params.verbosity = _VERBOSE if server.verbose else _SILENT
-    params.endpoint_metrics = True
-    try:
-        running: _RunningServer = xllamacpp.Server(params)
-    except (RuntimeError, ValueError) as error:
-        raise ModelLoadError(
-            f"{str(server.path)!r} can't be loaded: the file is cut off or damaged, of a kind that this llama.cpp "
-            "doesn't know, or too big for the memory. LocalModelServer(path, verbose=True).start() tells more"
-        ) from error
-    running.handle_metrics()  # answered by its main loop: taking the server down before that has begun would hang
-    return running
-
-
-def _becomes_idle(running: _RunningServer) -> bool:
+def _becomes_idle(running: RunningServer) -> bool:
     deadline = time.monotonic() + _CLOSE_TIMEOUT_S
     while _BUSY.search(running.handle_metrics()):
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_S)
     return True
-
-
-def _threads() -> int:
-    """All cores but one: with all of them, a machine that does anything else too falls to a tenth of the speed."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, cores - 1)
 
 
 def require_extra() -> None:
@@ -224,7 +174,7 @@ def _require_gguf(path: Path) -> None:
         raise ModelLoadError(f"{str(path)!r} is not a GGUF file: it begins with {magic!r}")
 
 
-_alive: dict[LocalModelServer, int] = {}
+_alive: dict[EmbeddedServer, int] = {}
 """The servers that run, and the process that started each."""
 
 
