@@ -206,6 +206,7 @@ def test_a_console_shows_what_the_command_prints(fence, folder):
 def test_a_command_that_is_not_run_is_one_that_exists(line):
     """Docs: a command that needs a network or a person names a target, a subcommand, options and extras that exist."""
     words = line.split("#")[0].split()
+    assert all((ROOT / word).exists() for word in words if word.startswith("samples/"))
     match words:
         case ["make", target]:
             assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), flags=re.MULTILINE)
