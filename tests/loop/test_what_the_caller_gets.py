@@ -420,6 +420,19 @@ async def test_drafts_without_a_message_between(agent: RecordingAgent, invoke: W
     assert "reply 1" not in judge.calls[0].messages[1].text
 
 
+async def test_a_last_draft_without_messages(invoke: Way):
+    """Law 18: an inner loop whose last iteration gave nothing has no answer; an older draft is not put in its place."""
+    inner = LoopAgent(RecordingAgent("a draft", Updates()), says(None))
+    result = LoopResult.of(await invoke(LoopAgent(inner, says())))
+    assert (result.output, LoopResult.of(result.iterations[0].response).output) == ("", "")
+
+
+async def test_the_answer_of_three_nested_loops(agent: RecordingAgent, invoke: Way):
+    """Law 18: the last answer is found through any number of loops."""
+    nested = LoopAgent(LoopAgent(LoopAgent(agent, says(None)), says(None)), says(None))
+    assert LoopResult.of(await invoke(nested)).output == f"reply {len(agent.calls)}" == "reply 8"
+
+
 # Law 19: further tests are in test_concurrency.py
 
 
