@@ -130,6 +130,7 @@ def provider(monkeypatch, tmp_path):
             file.write(b"GGUF")
             file.truncate(model.size_bytes)
     with FaultServer() as server:
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         monkeypatch.setenv("OPENAI_API_KEY", "a-key")
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", server.origin)
