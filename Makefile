@@ -21,7 +21,7 @@ floors: .venv/dev
 	$(BIN)/lint-imports
 
 docs: .venv/dev
-	$(BIN)/mkdocs build --strict --quiet --site-dir .venv/site
+	$(BIN)/mkdocs build --strict --site-dir .venv/site
 
 docs-serve: .venv/dev
 	$(BIN)/mkdocs serve

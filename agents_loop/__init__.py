@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         MissingExtraError,
         ServiceNotFoundError,
         SessionStateError,
+        StreamClosedError,
     )
     from agents_loop.evaluators.ai_judge import (
         AIJudgeLoopEvaluator,
@@ -113,6 +114,7 @@ _HOMES = {
         "MissingExtraError",
         "ServiceNotFoundError",
         "SessionStateError",
+        "StreamClosedError",
     ),
     "evaluators.ai_judge": ("AIJudgeLoopEvaluator", "AIJudgeLoopEvaluatorOptions", "JudgeFailurePolicy"),
     "evaluators.completion_marker": ("CompletionMarkerLoopEvaluator", "CompletionMarkerLoopEvaluatorOptions"),
@@ -205,6 +207,7 @@ __all__ = [
     "ServiceNotFoundError",
     "SessionStateError",
     "StopReason",
+    "StreamClosedError",
     "TextContent",
     "TextReasoningContent",
     "ToolApprovalRequestContent",

@@ -204,10 +204,15 @@ class DelegatingAIAgent(AIAgent):
         session: AgentSession | None = None,
         options: AgentRunOptions | None = None,
     ) -> AgentResponseStream:
-        """Stream as `run_core_streaming` says; where it is not overridden this is the inner agent's own stream."""
-        if type(self).run_core_streaming is DelegatingAIAgent.run_core_streaming:
-            return self.inner_agent.run_streaming(messages, session=session, options=options)
-        return super().run_streaming(messages, session=session, options=options)
+        """Stream as `run_core_streaming` says; where it is not overridden this is the inner agent's own stream.
+
+        A subclass that overrides `run_core` alone is not bypassed: its whole response is what is streamed.
+        """
+        if type(self).run_core_streaming is not DelegatingAIAgent.run_core_streaming:
+            return super().run_streaming(messages, session=session, options=options)
+        if type(self).run_core is not DelegatingAIAgent.run_core:
+            return _stream_of_run(self, as_messages(messages), session, options)
+        return self.inner_agent.run_streaming(messages, session=session, options=options)
 
     async def run_core_streaming(
         self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None

@@ -92,9 +92,9 @@ class ChatResponse:
     additional_properties: dict[str, JsonValue] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        given: object = self.messages
-        if type(given) is not list:
-            self.messages = [ChatMessage(ChatRole.ASSISTANT, given)] if isinstance(given, str) else as_messages(given)  # pyright: ignore[reportArgumentType]
+        given = self.messages
+        if type(given) is not list or not all([type(message) is ChatMessage for message in given]):  # noqa: C419 - a list is quicker here
+            self.messages = as_messages(given, ChatRole.ASSISTANT)
 
     @property
     def text(self) -> str:

@@ -7,7 +7,7 @@
     ├── SessionStateError (ValueError)       a session can't be written, or read back
     ├── StreamClosedError                    a stream was closed before its end, so it has no final response
     ├── BudgetExceededError                  a limit on spending was reached; the run ends as `budget_exceeded`
-    └── JudgeFailedError                     a judge's reply was cut off, refused or filtered: no verdict
+    └── JudgeFailedError                     a judge's reply was cut off, refused, filtered or unreadable: no verdict
 
 Exceptions of an inner agent, a chat client or an evaluator are never wrapped: they reach the caller as they
 were raised, with the run's `LoopResult` attached (`LoopResult.of(error)`).
@@ -53,10 +53,10 @@ class BudgetExceededError(AgentsLoopError):
 
 
 class JudgeFailedError(AgentsLoopError):
-    """The judge gave no verdict: its reply was cut off, refused or filtered.
+    """The judge gave no verdict: its reply was cut off, refused, filtered or unreadable.
 
     Args:
-        cause: `"length"`, `"refusal"` or `"content_filter"`.
+        cause: `"length"`, `"refusal"`, `"content_filter"` or `"unreadable"`.
         detail: What the provider said about it.
     """
 

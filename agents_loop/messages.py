@@ -252,8 +252,10 @@ def _as_content(piece: str | Content) -> Content:
     raise TypeError(f"a message holds str and contents, not {type(piece).__name__}: {piece!r}")
 
 
-def as_messages(messages: str | ChatMessage | Sequence[str | ChatMessage] | None) -> list[ChatMessage]:
-    """A new list of messages from what callers pass: `None`, a str (a user message), a message, or several.
+def as_messages(
+    messages: str | ChatMessage | Sequence[str | ChatMessage] | None, role: str = ChatRole.USER
+) -> list[ChatMessage]:
+    """A new list of messages from what callers pass: `None`, a str, a message, or several; a str speaks as `role`.
 
     Raises:
         TypeError: It is, or holds, something else.
@@ -262,16 +264,16 @@ def as_messages(messages: str | ChatMessage | Sequence[str | ChatMessage] | None
         if messages is None:
             return []
         if isinstance(messages, str | ChatMessage):
-            return [_as_message(messages)]
+            return [_as_message(messages, role)]
         if not _is_listing(messages):
             raise TypeError(f"messages must be a str, a ChatMessage or a sequence of these, not {messages!r}")
     listed = cast("Sequence[str | ChatMessage]", messages)
-    return [message if type(message) is ChatMessage else _as_message(message) for message in listed]
+    return [message if type(message) is ChatMessage else _as_message(message, role) for message in listed]
 
 
-def _as_message(message: str | ChatMessage) -> ChatMessage:
+def _as_message(message: str | ChatMessage, role: str) -> ChatMessage:
     if isinstance(message, str):
-        return ChatMessage(ChatRole.USER, message)
+        return ChatMessage(role, message)
     if isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
         return message
     raise TypeError(f"messages must hold str and ChatMessage, not {type(message).__name__}: {message!r}")

@@ -107,7 +107,14 @@ class LoopAgent(DelegatingAIAgent):
         options: AgentRunOptions | None = None,
     ) -> AgentResponseStream:
         """Run the loop and give each iteration's response in pieces, as they come."""
-        run = self._new_run(as_messages(messages), session, options, streaming=True)
+        if type(self).run_core_streaming is not LoopAgent.run_core_streaming:
+            return AIAgent.run_streaming(self, messages, session=session, options=options)
+        return self._stream(as_messages(messages), session, options)
+
+    def _stream(
+        self, messages: list[ChatMessage], session: AgentSession | None, options: AgentRunOptions | None
+    ) -> AgentResponseStream:
+        run = self._new_run(messages, session, options, streaming=True)
         stopped: list[AgentResponse] = []
         return AgentResponseStream(_updates(run, self.options, stopped), lambda: stopped[0], run=run)
 
@@ -115,7 +122,7 @@ class LoopAgent(DelegatingAIAgent):
         self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None
     ) -> AsyncIterator[AgentResponseUpdate]:
         """The pieces of `run_streaming`."""
-        async with aclosing(self.run_streaming(messages, session=session, options=options)) as stream:
+        async with aclosing(self._stream(messages, session, options)) as stream:
             async for update in stream:
                 yield update
 

@@ -25,7 +25,7 @@ def answer_messages(response: AgentResponse) -> list[ChatMessage]:
     ends with a tool's result, it is what the agent wrote before that.
     """
     messages = response.messages
-    if len(messages) == 1 and messages[0].role == "assistant":
+    if len(messages) == 1 and messages[0].role == "assistant" and response.loop_result is None:
         return messages
     end = len(messages)
     draft = end - _last_draft_size(response)
@@ -39,9 +39,6 @@ def answer_messages(response: AgentResponse) -> list[ChatMessage]:
 
 def answer_text(response: AgentResponse) -> str:
     """The text of the answer; empty for an answer that has none, such as a tool call or an image."""
-    messages = response.messages
-    if len(messages) == 1 and messages[0].role == "assistant":
-        return messages[0].text
     return join_text(answer_messages(response))
 
 

@@ -34,9 +34,9 @@ async def ask(evaluator: LoopEvaluator, context: LoopContext) -> LoopEvaluation:
 
 
 async def ask_all(
-    evaluators: Sequence[LoopEvaluator], context: LoopContext
-) -> tuple[list[LoopEvaluation], BaseException | None]:
-    """Ask all of them at once: what they answered, in their order, and what one of them raised.
+    evaluators: Sequence[LoopEvaluator], context: LoopContext, answers: list[LoopEvaluation]
+) -> BaseException | None:
+    """Ask all of them at once: their answers go into `answers`, in their order; gives what one of them raised.
 
     As soon as one raises, the others are cancelled and awaited; what was answered by then is kept. Of several
     exceptions it is the first evaluator's. A cancellation of the caller cancels them all.
@@ -52,7 +52,8 @@ async def ask_all(
             task.cancel()
         if pending:
             await asyncio.gather(*pending, return_exceptions=True)
-    return [task.result() for task in tasks if _error_of(task) is None], failed
+        answers += [task.result() for task in tasks if _error_of(task) is None]
+    return failed
 
 
 def _error_of(task: asyncio.Future[LoopEvaluation]) -> BaseException | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -25,7 +26,7 @@ from agents_loop.loop.events import (
     LoopStopped,
 )
 from agents_loop.loop.options import LoopAgentOptions
-from agents_loop.loop.result import IterationRecord, LoopResult, StopReason, attach_result
+from agents_loop.loop.result import IterationRecord, LoopResult, StopReason, attach_result, inner_result
 from agents_loop.loop.sessions import RunSessions
 from agents_loop.loop.transcript import transcript_response
 from agents_loop.messages import (
@@ -37,6 +38,8 @@ from agents_loop.messages import (
     sum_usage,
 )
 
+_orders = itertools.count()
+"""Runs in the order in which they began: what a run within another attached to an exception began later than it."""
 FEEDBACK_HEADING = "## Feedback"
 _APPROVALS = (ToolApprovalRequestContent, ToolApprovalResponseContent)
 
@@ -81,6 +84,7 @@ class LoopRun:
         self._records: list[IterationRecord] = []
         self._feedback: list[str | None] = []
         self._judging = False
+        self._order = next(_orders)
         self.run_id = options.new_id()
         self._started_at = options.clock()
         self.result: LoopResult | None = None
@@ -123,7 +127,7 @@ class LoopRun:
                     self._judging = True
                     try:
                         if self._options.evaluation_mode == "all" and len(self._evaluators) > 1:
-                            evaluations, failed = await ask_all(self._evaluators, context)
+                            failed = await ask_all(self._evaluators, context, evaluations)
                             for evaluation in evaluations:
                                 yield EvaluatorDecided(number, evaluation)
                             if failed is not None:
@@ -142,7 +146,7 @@ class LoopRun:
                     ended = self._ending_after_evaluation(number, outcome)
                     if ended is None:
                         if self._options.fresh_context_per_iteration:
-                            session = await self._sessions.replacement()
+                            session = context.session = await self._sessions.replacement()
                         agent_input, on_behalf_of = self._next_input(outcome)
                         continue
                 self.result = self._result(*ended)
@@ -153,8 +157,8 @@ class LoopRun:
                 return
         except BaseException as error:
             if self.result is None:
-                self.result = self._result(*self._failure(error))
-                attach_result(error, self.result)
+                self.result = self._result(*self._failure(error), unfinished=inner_result(error, self._order))
+                attach_result(error, self.result, self._order)
                 if isinstance(error, Exception):
                     yield LoopStopped(self.result, None)
             raise
@@ -162,7 +166,7 @@ class LoopRun:
     def end(self, error: BaseException) -> None:
         """Let the result be read from the exception with which a caller left the run."""
         if self.result is not None and LoopResult.of(error) is None:
-            attach_result(error, self.result)
+            attach_result(error, self.result, self._order)
 
     def _ending_before_evaluation(self, number: int, response: AgentResponse) -> tuple[StopReason, str | None] | None:
         pending = pending_approvals(response)
@@ -240,7 +244,8 @@ class LoopRun:
             return StopReason.BUDGET_EXCEEDED, str(error)
         return (StopReason.EVALUATOR_FAILED if self._judging else StopReason.FAILED), said
 
-    def _result(self, reason: StopReason, detail: str | None) -> LoopResult:
+    def _result(self, reason: StopReason, detail: str | None, *, unfinished: LoopResult | None = None) -> LoopResult:
+        used = [record.usage for record in self._records]
         return LoopResult(
             self.run_id,
             reason,
@@ -248,8 +253,9 @@ class LoopRun:
             tuple(self._records),
             answer_text(self._records[-1].response) if self._records else "",
             self._sessions.current,
-            sum_usage(record.usage for record in self._records),
+            sum_usage(used if unfinished is None else [*used, unfinished.usage]),
             self._options.clock() - self._started_at,
+            unfinished,
         )
 
 

@@ -78,6 +78,8 @@ class LoopResult:
     usage: UsageDetails | None
     """What the run used, evaluators included as far as they report it. The response's `usage` is the agent's."""
     duration_s: float
+    unfinished: LoopResult | None = None
+    """Where an exception ended the run from within a loop inside it: the result of that loop."""
 
     @staticmethod
     def of(source: object) -> LoopResult | None:
@@ -101,36 +103,55 @@ class LoopResult:
         return json.dumps(result_to_json(self), ensure_ascii=False)
 
 
-def attach_result(error: BaseException, result: LoopResult) -> None:
-    """Let a result be read from an exception. An outer loop's replaces the inner one's."""
-    error.__dict__[_ATTACHED] = _Attached(result)
+def attach_result(error: BaseException, result: LoopResult, order: int) -> None:
+    """Let a result be read from an exception. An outer loop's replaces the inner one's.
+
+    Args:
+        error: What ended the run.
+        result: The run's.
+        order: When the run began, among all runs.
+    """
+    error.__dict__[_ATTACHED] = _Attached(result, order)
+
+
+def inner_result(error: BaseException, order: int) -> LoopResult | None:
+    """The result that a run within attached: one that began after `order`, not one of an earlier raise."""
+    attached = _attached_to(error)
+    return attached.result if attached is not None and attached.order > order else None
 
 
 class _Attached:
     """Holds a result, but for a pickled exception: that stays as picklable as it was without one."""
 
-    def __init__(self, result: LoopResult | None) -> None:
+    def __init__(self, result: LoopResult | None, order: int) -> None:
         self.result = result
+        self.order = order
 
-    def __reduce__(self) -> tuple[type[_Attached], tuple[None]]:
-        return _Attached, (None,)
+    def __reduce__(self) -> tuple[type[_Attached], tuple[None, int]]:
+        return _Attached, (None, self.order)
 
 
 def _of_exception(error: BaseException) -> LoopResult | None:
+    attached = _attached_to(error)
+    return None if attached is None else attached.result
+
+
+def _attached_to(error: BaseException) -> _Attached | None:
+    """What the exception carries, or one of its causes."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
         found = current.__dict__.get(_ATTACHED)
         if isinstance(found, _Attached) and found.result is not None:
-            return found.result
+            return found
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
     return None
 
 
 def result_to_json(result: LoopResult) -> dict[str, JsonValue]:
     """The result as a JSON value."""
-    return {
+    fields: dict[str, JsonValue] = {
         "run_id": result.run_id,
         "stop_reason": result.stop_reason.value,
         "stop_detail": result.stop_detail,
@@ -139,6 +160,9 @@ def result_to_json(result: LoopResult) -> dict[str, JsonValue]:
         "usage": _usage_or_none(result.usage),
         "duration_s": result.duration_s,
     }
+    if result.unfinished is not None:
+        fields["unfinished"] = result_to_json(result.unfinished)
+    return fields
 
 
 def _iteration_to_json(record: IterationRecord) -> dict[str, JsonValue]:

@@ -40,7 +40,6 @@ def on_behalf_of_updates(messages: Sequence[ChatMessage], response_id: str | Non
             author_name=message.author_name,
             response_id=response_id,
             message_id=message.message_id,
-            additional_properties=message.additional_properties,
         )
         for message in messages
     ]

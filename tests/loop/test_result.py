@@ -9,7 +9,7 @@ import pickle
 import threading
 
 import pytest
-from fakes import RecordingAgent, Updates, Way, always, drain, says
+from fakes import HangingEvaluator, RecordingAgent, Updates, Way, always, drain, says
 from syrupy.assertion import SnapshotAssertion
 
 from agents_loop import (
@@ -476,3 +476,37 @@ async def test_an_exhausted_iterator_in_an_evaluator(agent: RecordingAgent, invo
         await invoke(LoopAgent(agent, DelegateLoopEvaluator(exhausted)))
     assert isinstance(raised.value.__cause__, StopAsyncIteration)
     assert LoopResult.of(raised.value).stop_reason is StopReason.EVALUATOR_FAILED
+
+
+async def test_the_work_of_a_loop_that_fails_within_a_loop(invoke: Way):
+    """Law 18: what an inner loop had done when it failed is in the outer result, and what it used is counted."""
+    error = RateLimitError()
+    inner = LoopAgent(RecordingAgent("draft", error, usage=UsageDetails(5)), says("more"))
+    with pytest.raises(RateLimitError):
+        await invoke(LoopAgent(inner, says("again")))
+    result = LoopResult.of(error)
+    assert result.iterations == ()
+    assert result.unfinished.output == "draft"
+    assert result.usage == UsageDetails(5)
+    assert json.loads(result.to_json())["unfinished"]["output"] == "draft"
+
+
+async def test_an_exception_that_is_raised_again_later(invoke: Way):
+    """Law 18: the result of an earlier run on the same exception is not taken for an inner loop's."""
+    error = RateLimitError()
+    for _ in range(2):
+        with pytest.raises(RateLimitError):
+            await invoke(LoopAgent(RecordingAgent(error), says()))
+    assert LoopResult.of(error).unfinished is None
+
+
+async def test_verdicts_given_before_a_cancellation(agent: RecordingAgent, invoke: Way):
+    """Law 6: "all": what was answered before the run was cancelled is kept."""
+    scored, hanging = LoopEvaluation.continue_("more", score=0.4), HangingEvaluator()
+    loop = LoopAgent(agent, [says(scored), hanging], LoopAgentOptions(evaluation_mode="all"))
+    task = asyncio.create_task(invoke(loop))
+    await hanging.asked.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError) as raised:
+        await task
+    assert LoopResult.of(raised.value).iterations[0].evaluations == (scored,)
