@@ -1,0 +1,263 @@
+"""Function tools: typed Python functions that a model may ask to be called."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import logging
+import re
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias, cast, overload
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import from_json, to_json
+
+from agents_loop.agent import AgentSession, AIAgent
+from agents_loop.errors import BudgetExceededError, ConfigurationError
+from agents_loop.messages import FunctionCallContent, FunctionResultContent, JsonValue
+
+_LOGGER = logging.getLogger("agents_loop")
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """The call that a tool answers. A parameter of this type is filled in, and is not shown to the model."""
+
+    agent: AIAgent
+    session: AgentSession
+    """The conversation the call belongs to; its `state` is kept with it."""
+    call: FunctionCallContent
+
+
+class FunctionTool:
+    """A function that a model may ask to be called. `FunctionTool.of(function)` and `@tool` make one.
+
+    Args:
+        function: Sync or async. A sync one runs in a thread, so that it does not hold up the event loop.
+        name: What the model calls it: letters, digits, `_` and `-`; by default the function's name.
+        description: What it is for, to the model; by default the function's docstring.
+        approval_required: Whether a person must agree to each call before it runs.
+
+    The parameters' schema comes from their annotations, `Annotated[..., Field(description=...)]` and defaults. The
+    arguments a model wrote are validated, and converted, before the function sees them.
+
+    Raises:
+        TypeError: The function is not callable.
+        ConfigurationError: The name can't be sent, or the parameters can't be described.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        approval_required: bool = False,
+    ) -> None:
+        if not callable(function):
+            raise TypeError(f"function must be callable, not {function!r}")
+        self.function = function
+        self.name = name if name is not None else _name_of(function)
+        if not _NAME.fullmatch(self.name):
+            raise ConfigurationError(f"a tool's name must be 1 to 64 of a-z, A-Z, 0-9, _ and -, not {self.name!r}")
+        self.description = description if description is not None else _documentation(function)
+        self.approval_required = approval_required
+        self._arguments, self._context_parameter = _arguments_model(self.name, function)
+        self.parameters: dict[str, JsonValue] = _parameters_schema(self._arguments)
+        """The JSON schema of the arguments: an object."""
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        approval_required: bool = False,
+    ) -> FunctionTool:
+        """The tool of a function."""
+        return cls(function, name=name, description=description, approval_required=approval_required)
+
+    def __repr__(self) -> str:
+        return f"FunctionTool({self.name!r})"
+
+    async def run(self, call: FunctionCallContent, context: ToolContext | None = None) -> FunctionResultContent:
+        """Answer a call. Wrong arguments and a function that raises give an error for the model to read.
+
+        Only a cancellation and a limit on spending are raised. A sync function that is running when the run is
+        cancelled runs to its end in its thread; nobody waits for it.
+
+        Args:
+            call: What the model wants.
+            context: For functions that have a parameter for it.
+        """
+        try:
+            given = self._validated(call.arguments)
+        except ValueError as error:
+            return error_result(call, f"the arguments of {self.name!r} are wrong: {_said(error)}")
+        if self._context_parameter is not None:
+            given[self._context_parameter] = context
+        try:
+            return FunctionResultContent(call.call_id, _json_value(await self._called(given)))
+        except BudgetExceededError:
+            raise
+        except Exception as error:
+            _LOGGER.warning("Tool %s failed", self.name, exc_info=error)
+            return error_result(call, f"{self.name!r} failed: {type(error).__name__}: {error}")
+
+    def _validated(self, arguments: Mapping[str, JsonValue] | str | None) -> dict[str, Any]:
+        if isinstance(arguments, str):
+            read = self._arguments.model_validate_json(arguments or "{}")
+        else:
+            read = self._arguments.model_validate(dict(arguments or {}))
+        fields = self._arguments.model_fields
+        return {str(info.alias): getattr(read, field) for field, info in fields.items()}
+
+    async def _called(self, given: dict[str, Any]) -> Any:
+        if _is_async(self.function):
+            return await self.function(**given)
+        result = await asyncio.to_thread(_in_thread, self.function, given)
+        return await result if inspect.isawaitable(result) else result
+
+
+Tool: TypeAlias = FunctionTool | Callable[..., Any] | Mapping[str, JsonValue]
+"""A tool, a function that becomes one, or a declaration that is sent to the provider as it stands."""
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> FunctionTool: ...
+@overload
+def tool(
+    *, name: str | None = None, description: str | None = None, approval_required: bool = False
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    approval_required: bool = False,
+) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
+    """Make a function a tool: `@tool`, or `@tool(approval_required=True)`."""
+    made = functools.partial(FunctionTool, name=name, description=description, approval_required=approval_required)
+    return made if function is None else made(function)
+
+
+def as_tool(value: Tool) -> FunctionTool | Mapping[str, JsonValue]:
+    """A tool from what callers pass in `tools`: a plain function is wrapped.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if isinstance(value, FunctionTool):
+        return value
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, JsonValue]", value)
+    if callable(value):
+        return FunctionTool(value)
+    raise TypeError(f"a tool must be a FunctionTool, a function or a mapping, not {value!r}")
+
+
+def error_result(call: FunctionCallContent, said: str) -> FunctionResultContent:
+    """The result of a call that did not do what it should, as the model reads it."""
+    return FunctionResultContent(call.call_id, f"Error: {said}")
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    inner = function.func if isinstance(function, functools.partial) else function
+    return str(getattr(inner, "__name__", type(inner).__name__))
+
+
+def _documentation(function: Callable[..., Any]) -> str:
+    inner = function.func if isinstance(function, functools.partial) else function
+    return inspect.getdoc(inner) or ""
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - it is inspected, not tested
+
+
+def _in_thread(function: Callable[..., Any], given: dict[str, Any]) -> Any:
+    try:
+        return function(**given)
+    except StopIteration as error:  # a future can't carry it
+        raise RuntimeError("StopIteration was raised") from error
+
+
+def _arguments_model(name: str, function: Callable[..., Any]) -> tuple[type[BaseModel], str | None]:
+    """The model that reads a call's arguments, and the parameter that takes the context.
+
+    Its fields are numbered and have the parameters' names as aliases, for a parameter may be called `json` or `_x`.
+    """
+    hints = _hints(name, function)
+    fields: dict[str, Any] = {}
+    context_parameter: str | None = None
+    for number, parameter in enumerate(inspect.signature(function).parameters.values()):
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise ConfigurationError(f"tool {name!r}: a model passes arguments by name, so {parameter} can't be filled")
+        hint = hints.get(parameter.name, Any)
+        if hint is ToolContext or hint == ToolContext | None:
+            context_parameter = parameter.name
+        else:
+            fields[f"argument_{number}"] = _field(parameter, hint)
+    try:
+        model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+    except Exception as error:  # pydantic raises several kinds for a type it does not know
+        raise ConfigurationError(f"tool {name!r}: its parameters have no JSON schema: {error}") from error
+    return model, context_parameter
+
+
+def _field(parameter: inspect.Parameter, hint: Any) -> tuple[Any, Any]:
+    default = parameter.default
+    if isinstance(default, FieldInfo):
+        return Annotated[hint, default], Field(alias=parameter.name)
+    required = default is parameter.empty
+    return hint, Field(... if required else default, alias=parameter.name)
+
+
+def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    inner: Any = function.func if isinstance(function, functools.partial) else function
+    inner = inspect.unwrap(inner)
+    if not inspect.isroutine(inner):
+        inner = type(inner).__call__
+    try:
+        return typing.get_type_hints(inner, include_extras=True)
+    except NameError as error:
+        raise ConfigurationError(f"tool {name!r}: an annotation can't be read: {error}") from error
+
+
+class _Schema(GenerateJsonSchema):
+    ignored_warning_kinds = {*GenerateJsonSchema.ignored_warning_kinds, "non-serializable-default"}  # noqa: RUF012 - as in the parent
+
+
+def _parameters_schema(arguments: type[BaseModel]) -> dict[str, JsonValue]:
+    try:
+        schema = arguments.model_json_schema(schema_generator=_Schema)
+    except Exception as error:  # pydantic raises several kinds for a type it can't describe
+        raise ConfigurationError(f"tool {arguments.__name__!r}: its parameters have no JSON schema: {error}") from error
+    del schema["title"]
+    for described in schema.setdefault("properties", {}).values():
+        described.pop("title", None)
+    return schema
+
+
+def _json_value(result: Any) -> JsonValue:
+    """What a function gave as a JSON value: models and dataclasses as objects, what JSON does not know as its text."""
+    if isinstance(result, str):
+        return str(result)
+    return from_json(to_json(result, fallback=str, bytes_mode="base64", inf_nan_mode="null"))
+
+
+def _said(error: ValueError) -> str:
+    """What a model can do something with: each place and what is wrong there."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    places = [(".".join(str(part) for part in detail["loc"]), detail["msg"]) for detail in details]
+    return "; ".join(f"{place}: {message}" if place else message for place, message in places)
