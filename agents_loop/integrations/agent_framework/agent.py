@@ -1,0 +1,209 @@
+"""An agent of Microsoft Agent Framework as an inner agent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import Any
+
+from agents_loop.agent import AgentResponse, AgentResponseUpdate, AgentRunOptions, AgentSession, Service
+from agents_loop.foreign_agent import ForeignAgent
+from agents_loop.ids import new_id
+from agents_loop.integrations.agent_framework.contents import (
+    from_contents,
+    from_framework,
+    from_time,
+    from_usage,
+    merged_calls,
+    to_framework,
+)
+from agents_loop.integrations.agent_framework.options import to_options
+from agents_loop.integrations.agent_framework.sdk import load_agent_framework
+from agents_loop.messages import ChatMessage, JsonValue
+
+
+@dataclass(slots=True)
+class FrameworkConversation:
+    """The framework's own session, and the approval requests in it that wait for an answer."""
+
+    session: Any
+    requests: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class AgentFrameworkAgent(ForeignAgent[FrameworkConversation]):
+    """An agent of Microsoft Agent Framework (`Agent`, or anything with its `run` and `create_session`).
+
+    A session of ours holds one of the framework's, made, written and read through its own API: history that it keeps
+    is cloned by value, and a conversation that a service keeps by its id (so clones share what the service holds).
+    Without a session the agent runs without one. Every message that is sent has an id. A request for approval becomes a
+    `ToolApprovalRequestContent`, so a loop ends there; the response to it, sent in the same session, resumes the run.
+    What the framework raises reaches the caller as it was raised.
+
+    Args:
+        agent: The framework's agent.
+    """
+
+    framework = "agent_framework"
+
+    def __init__(self, agent: Any) -> None:
+        load_agent_framework(type(self).__name__)
+        self.agent = agent
+        self.id = agent.id
+        self.name = agent.name
+        self.description = agent.description
+
+    async def run_core(
+        self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None
+    ) -> AgentResponse:
+        """Run the framework's agent once."""
+        conversation, arguments = await self._arguments(messages, session, options)
+        return self._response(await self.agent.run(**arguments), conversation)
+
+    async def stream(
+        self,
+        messages: list[ChatMessage],
+        *,
+        session: AgentSession | None,
+        options: AgentRunOptions | None,
+        given: list[AgentResponse],
+    ) -> AsyncGenerator[AgentResponseUpdate, None]:
+        """Stream the framework's agent once. Pieces of a function call come as one whole call."""
+        conversation, arguments = await self._arguments(messages, session, options)
+        stream: Any = self.agent.run(**arguments, stream=True)
+        if isawaitable(stream) and not hasattr(stream, "__aiter__"):
+            stream = await stream
+        pieces: list[Any] = []
+        try:
+            async with aclosing(self._updates(stream, pieces)) as updates:
+                async for update in updates:
+                    yield update
+            finish = getattr(stream, "get_final_response", None)
+            whole = await finish() if finish else self._framework.AgentResponse.from_updates(pieces)
+        finally:
+            await _close(stream)
+        given.append(self._response(whole, conversation))
+
+    def new_conversation(self) -> FrameworkConversation:
+        """A session of the framework's own making."""
+        return FrameworkConversation(self.agent.create_session())
+
+    async def write_conversation(self, conversation: FrameworkConversation) -> JsonValue:
+        """The framework's session as it writes it."""
+        requests = {request_id: request.to_dict() for request_id, request in conversation.requests.items()}
+        return {"session": conversation.session.to_dict(), "requests": requests}
+
+    async def read_conversation(self, state: JsonValue) -> FrameworkConversation:
+        """A session of the framework from what it wrote."""
+        read = self._framework.Content.from_dict
+        requests = {request_id: read(request) for request_id, request in state["requests"].items()}
+        return FrameworkConversation(self._framework.AgentSession.from_dict(state["session"]), requests)
+
+    def get_service(self, service_type: type[Service], key: object | None = None) -> Service | None:
+        """This agent, or the framework's that it wraps."""
+        own = super().get_service(service_type, key)
+        if own is None and key is None and isinstance(self.agent, service_type):
+            return self.agent
+        return own
+
+    @property
+    def _framework(self) -> Any:
+        return load_agent_framework(type(self).__name__)
+
+    async def _arguments(
+        self, messages: list[ChatMessage], session: AgentSession | None, options: AgentRunOptions | None
+    ) -> tuple[FrameworkConversation | None, dict[str, Any]]:
+        conversation = None if session is None else await self.conversation(session)
+        arguments: dict[str, Any] = {
+            "messages": to_framework(messages, conversation and conversation.requests),
+            "session": conversation and conversation.session,
+        }
+        if options is not None and options.chat_options is not None:
+            arguments["options"] = to_options(options.chat_options)
+        return conversation, arguments
+
+    def _response(self, whole: Any, conversation: FrameworkConversation | None) -> AgentResponse:
+        for message in whole.messages:  # its history holds these very objects, and drops a reply that repeats the last
+            message.message_id = message.message_id or new_id()
+        if conversation is not None:
+            conversation.requests = {request.id: request for request in whole.user_input_requests if request.id}
+        return AgentResponse(
+            from_framework(whole.messages),
+            response_id=whole.response_id,
+            agent_id=whole.agent_id or self.id,
+            usage=from_usage(whole.usage_details),
+            finish_reason=getattr(whole, "finish_reason", None),
+            created_at=from_time(whole.created_at),
+        )
+
+    async def _updates(self, stream: Any, pieces: list[Any]) -> AsyncGenerator[AgentResponseUpdate, None]:
+        waiting: list[Any] = []
+        ids = MessageIds()
+        async for piece in stream:
+            pieces.append(piece)
+            calls = [content for content in piece.contents if content.type == "function_call"]
+            if waiting and (len(calls) < len(piece.contents) or ids.is_new(piece)):
+                yield self._calls(waiting, ids)
+            waiting += calls
+            rest = [content for content in piece.contents if content.type != "function_call"]
+            ids.follow(piece)
+            if rest or not calls:
+                yield self._update(piece, rest, ids)
+        if waiting:
+            yield self._calls(waiting, ids)
+
+    def _calls(self, waiting: list[Any], ids: MessageIds) -> AgentResponseUpdate:
+        calls = merged_calls(waiting)
+        waiting.clear()
+        return AgentResponseUpdate(
+            ids.role, from_contents(calls), agent_id=self.id, response_id=ids.response_id, message_id=ids.message_id
+        )
+
+    def _update(self, piece: Any, contents: list[Any], ids: MessageIds) -> AgentResponseUpdate:
+        return AgentResponseUpdate(
+            piece.role,
+            from_contents(contents),
+            author_name=piece.author_name,
+            agent_id=piece.agent_id or self.id,
+            response_id=ids.response_id,
+            message_id=ids.message_id,
+            finish_reason=piece.finish_reason,
+            created_at=from_time(piece.created_at),
+        )
+
+
+class MessageIds:
+    """Which message of a stream a piece belongs to, as the framework sees it: one goes on until role or id change.
+
+    The ids are the framework's where it gives some, but never the same for two messages.
+    """
+
+    def __init__(self) -> None:
+        self.role: str | None = None
+        self.message_id: str | None = None
+        self.response_id: str | None = None
+        self._theirs: str | None = None
+        self._used: set[str] = set()
+
+    def is_new(self, piece: Any) -> bool:
+        """Whether the piece begins another message than the one before."""
+        other_id = bool(piece.message_id and self._theirs and piece.message_id != self._theirs)
+        return self.message_id is None or other_id or bool(piece.role and piece.role != self.role)
+
+    def follow(self, piece: Any) -> None:
+        """Go on to the message of a piece."""
+        if self.is_new(piece):
+            self._theirs = piece.message_id
+            is_unused = piece.message_id and piece.message_id not in self._used
+            self.message_id = piece.message_id if is_unused else new_id()
+            self._used.add(self.message_id or "")
+        self._theirs = piece.message_id or self._theirs
+        self.role = piece.role or self.role
+        self.response_id = self.response_id or piece.response_id or new_id()
+
+
+async def _close(stream: Any) -> None:
+    close = getattr(stream, "close", None) or getattr(stream, "aclose", None)
+    if close is not None:
+        await close()

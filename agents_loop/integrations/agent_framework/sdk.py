@@ -1,0 +1,25 @@
+"""The one door to Microsoft Agent Framework. Importing this file does not load it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from agents_loop.errors import MissingExtraError
+
+EXTRA = "agent-framework"
+
+
+def load_agent_framework(what: str) -> ModuleType:
+    """The framework's module.
+
+    Args:
+        what: Who needs it, for the message.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return import_module("agent_framework")
+    except ImportError as error:
+        raise MissingExtraError(what, EXTRA) from error
