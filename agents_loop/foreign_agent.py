@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
@@ -118,6 +119,18 @@ class ForeignAgent(AIAgent, Generic[Conversation]):
         if not isinstance(state, Mapping):
             raise SessionStateError(f"the session's {self.framework!r} is no conversation that was written: {state!r}")
         return await self.read_conversation(state)
+
+
+def json_copy(value: object) -> JsonValue:
+    """A copy of a value that is JSON.
+
+    Raises:
+        SessionStateError: It is not.
+    """
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise SessionStateError(f"the conversation holds what is not a JSON value: {error}") from error
 
 
 def with_ids(response: AgentResponse, ids: list[str] | None = None) -> AgentResponse:
