@@ -4,8 +4,13 @@ BIN := .venv/bin
 
 .PHONY: demo test lint types floors docs docs-serve bench clean
 
+MODEL := qwen2.5-coder-1.5b
+SMALL_MODEL := smollm2-135m
+
 demo: .venv/demo
-	$(BIN)/python samples/demo.py
+	@if $(BIN)/agents-loop models pull $(MODEL); then $(BIN)/python samples/demo.py $(MODEL); \
+	else echo "$(MODEL) can't be had here; the demo runs with $(SMALL_MODEL), which is too small to do well"; \
+	$(BIN)/agents-loop models pull $(SMALL_MODEL) && $(BIN)/python samples/demo.py $(SMALL_MODEL); fi
 
 test: lint types floors docs
 	$(BIN)/python -m pytest -q --cov --cov-report=term

@@ -23,6 +23,11 @@ from agents_loop.messages import (
 from agents_loop.templates import fill
 
 CRITERIA_PLACEHOLDER = "{criteria}"
+_CLOSING = (
+    'If the latest response has everything that the original request asks for, reply {"gapAnalysis": "", '
+    '"answered": true}. Otherwise name in gapAnalysis what is missing, with answered false.'
+)
+"""Said last, since small models go by what they read last: without it they name a gap in every answer."""
 _MOST_DRAWS = 100
 """A drawn nonce is in a text once in 2**64 times; who injects a source that repeats itself hears of it."""
 
@@ -60,7 +65,7 @@ def fenced_message(
         f"The original request:\n<{request_tag}>\n"
     )
     between = f"\n</{request_tag}>\n\nThe agent's latest response:\n<{answer_tag}>\n"
-    after = f"\n</{answer_tag}>\n\nDoes the latest response fully address the original request?"
+    after = f"\n</{answer_tag}>\n\n{_CLOSING}"
     return ChatMessage(ChatRole.USER, _joined([before, *asked, between, *given, after]))
 
 
