@@ -1,0 +1,306 @@
+"""Any `AIAgent`, a `LoopAgent` for one, as an agent of Semantic Kernel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_serializer
+from semantic_kernel.agents.agent import Agent, AgentResponseItem, AgentThread
+from semantic_kernel.agents.chat_completion.chat_completion_agent import ChatHistoryAgentThread
+from semantic_kernel.connectors.ai.completion_usage import CompletionUsage
+from semantic_kernel.contents.chat_message_content import ChatMessageContent
+from semantic_kernel.contents.streaming_chat_message_content import StreamingChatMessageContent
+from semantic_kernel.contents.streaming_text_content import StreamingTextContent
+from semantic_kernel.contents.utils.author_role import AuthorRole
+
+from agents_loop.agent import AgentResponse, AgentResponseUpdate, AgentRunOptions, AgentSession, AIAgent
+from agents_loop.errors import ConfigurationError
+from agents_loop.integrations.semantic_kernel.contents import kernel_items, kernel_messages, our_contents
+from agents_loop.loop.agent import LoopAgent
+from agents_loop.loop.answer import answer_messages
+from agents_loop.loop.result import LoopResult
+from agents_loop.messages import ChatMessage, ChatRole, Content, TextContent, UsageDetails
+
+Streams: TypeAlias = Literal["final", "all"]
+"""What `invoke_stream` gives of a loop: the final iteration alone, or all of them as they come."""
+KernelMessages: TypeAlias = str | ChatMessageContent | Sequence[str | ChatMessageContent] | None
+OnIntermediate: TypeAlias = Callable[[ChatMessageContent], Awaitable[None]] | None
+
+
+class AgentSessionThread(AgentThread):
+    """A thread of Semantic Kernel that is one of our sessions.
+
+    Messages that others add to it are sent with the agent's next input.
+
+    Args:
+        agent: Whose session it is.
+        session: The session, if there is one already.
+    """
+
+    def __init__(self, agent: AIAgent, session: AgentSession | None = None) -> None:
+        super().__init__()
+        self._agent = agent
+        self.session = session
+        self.pending: list[ChatMessage] = []
+        self._id = None if session is None else session.session_id
+
+    async def started(self) -> AgentSession:
+        """The session, made if there is none yet."""
+        await self.create()
+        assert self.session is not None  # noqa: S101 - creating a thread makes its session
+        return self.session
+
+    async def _create(self) -> str:
+        if self.session is None:
+            self.session = await self._agent.create_session()
+        return self.session.session_id
+
+    async def _delete(self) -> None:
+        self.session = None
+        self.pending.clear()
+
+    async def _on_new_message(self, new_message: ChatMessageContent) -> None:
+        self.pending.append(_our_message(new_message))
+
+
+class LoopDetails(BaseModel):
+    """What a message's metadata tells of the run behind it: `LoopResult.of(message.metadata["agents_loop"])` reads it.
+
+    A copy of the message shares it; written as JSON it is the result's JSON.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
+
+    result: LoopResult | None
+    """How the loop went; `None` where the agent is no loop."""
+    response: AgentResponse
+    """All that the agent gave."""
+
+    @model_serializer
+    def _as_json(self) -> Any:
+        return None if self.result is None else json.loads(self.result.to_json())
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> LoopDetails:
+        return self
+
+
+class KernelAgent(Agent):
+    """An `AIAgent` as an agent of Semantic Kernel. Made by `as_semantic_kernel_agent`."""
+
+    inner_agent: AIAgent
+    streams: Streams = "final"
+
+    async def get_response(
+        self, messages: KernelMessages = None, *, thread: AgentThread | None = None, **kwargs: Any
+    ) -> AgentResponseItem[ChatMessageContent]:
+        """Run the agent, and give its final answer."""
+        answer = None
+        async for item in self.invoke(messages, thread=thread, **kwargs):
+            answer = item
+        assert answer is not None  # noqa: S101 - invoke gives the answer, or raises
+        return answer
+
+    async def invoke(
+        self,
+        messages: KernelMessages = None,
+        *,
+        thread: AgentThread | None = None,
+        on_intermediate_message: OnIntermediate = None,
+        **kwargs: Any,
+    ) -> AsyncGenerator[AgentResponseItem[ChatMessageContent], None]:
+        """Run the agent, and give its final answer. What came before it goes to `on_intermediate_message`."""
+        run = await self._begin(messages, thread)
+        response = await self.inner_agent.run(run.messages, session=run.session, options=_options(kwargs))
+        await _tell(on_intermediate_message, _before_the_answer(response))
+        answer = self._answer(response)
+        await run.end(answer)
+        yield AgentResponseItem(message=answer, thread=run.thread)
+
+    async def invoke_stream(
+        self,
+        messages: KernelMessages = None,
+        *,
+        thread: AgentThread | None = None,
+        on_intermediate_message: OnIntermediate = None,
+        **kwargs: Any,
+    ) -> AsyncGenerator[AgentResponseItem[StreamingChatMessageContent], None]:
+        """Run the agent, and give its answer in chunks, which Semantic Kernel joins into one message.
+
+        Of a loop it gives the final iteration alone, once it is known to be that; with `streams="all"`, or of an agent
+        that is no loop, each chunk as it comes. What is no text of the agent goes to `on_intermediate_message`.
+        """
+        run = await self._begin(messages, thread)
+        if self.streams == "final" and self.inner_agent.get_service(LoopAgent) is not None:
+            response = await self.inner_agent.run(run.messages, session=run.session, options=_options(kwargs))
+            await _tell(on_intermediate_message, _before_the_answer(response))
+            for content in _contents(answer_messages(response)):
+                yield self._chunk(run.thread, [content])
+        else:
+            stream = self.inner_agent.run_streaming(run.messages, session=run.session, options=_options(kwargs))
+            async with aclosing(stream):
+                async for update in stream:
+                    shown, aside = _parted(update)
+                    await _tell(on_intermediate_message, aside)
+                    if shown:
+                        yield self._chunk(run.thread, shown)
+            response = await stream.final_response()
+        await run.end(self._answer(response))
+        yield self._chunk(run.thread, [], self._metadata(response))
+
+    async def _begin(self, messages: KernelMessages, thread: AgentThread | None) -> _Run:
+        given = [_our_message(message) for message in _listed(messages)]
+        if thread is None:
+            thread = AgentSessionThread(self.inner_agent)
+        if isinstance(thread, AgentSessionThread):
+            session = await thread.started()
+            given = [*thread.pending, *given]
+            thread.pending.clear()
+            return _Run(thread, session, given)
+        if isinstance(thread, ChatHistoryAgentThread):
+            for message in _listed(messages):
+                await thread.on_new_message(_kernel_message(message))
+            history = [_our_message(message) async for message in thread.get_messages()]
+            return _Run(thread, await self.inner_agent.create_session(), history)
+        raise ConfigurationError(
+            f"thread must be an AgentSessionThread or a ChatHistoryAgentThread, not a {type(thread).__name__}"
+        )
+
+    def _answer(self, response: AgentResponse) -> ChatMessageContent:
+        return ChatMessageContent(
+            role=AuthorRole.ASSISTANT,
+            items=kernel_items(_contents(answer_messages(response))),
+            name=self.name,
+            metadata=self._metadata(response),
+        )
+
+    def _metadata(self, response: AgentResponse) -> dict[str, Any]:
+        metadata: dict[str, Any] = {"agents_loop": LoopDetails(result=LoopResult.of(response), response=response)}
+        if response.usage is not None:
+            metadata["usage"] = _kernel_usage(response.usage)
+        return metadata
+
+    def _chunk(
+        self, thread: AgentThread, contents: list[Content], metadata: dict[str, Any] | None = None
+    ) -> AgentResponseItem[StreamingChatMessageContent]:
+        items = [
+            StreamingTextContent(choice_index=0, text=content.text)
+            if isinstance(content, TextContent)
+            else kernel_items([content])[0]
+            for content in contents
+        ]
+        chunk = StreamingChatMessageContent(
+            role=AuthorRole.ASSISTANT, choice_index=0, items=items, name=self.name, metadata=metadata
+        )
+        return AgentResponseItem(message=chunk, thread=thread)
+
+
+class _Run:
+    """What one run is given."""
+
+    def __init__(self, thread: AgentThread, session: AgentSession, messages: list[ChatMessage]) -> None:
+        self.thread = thread
+        self.session = session
+        self.messages = messages
+
+    async def end(self, answer: ChatMessageContent) -> None:
+        """Let a thread that keeps the history have the answer; a session of ours has it already."""
+        if not isinstance(self.thread, AgentSessionThread):
+            await self.thread.on_new_message(answer)
+
+
+def as_semantic_kernel_agent(
+    agent: AIAgent, *, name: str | None = None, description: str | None = None, streams: Streams = "final"
+) -> KernelAgent:
+    """A loop, or any other agent, as an agent of Semantic Kernel: for orchestrations, and as a plugin of a kernel.
+
+    Its threads are sessions (`AgentSessionThread`); a `ChatHistoryAgentThread` is accepted too: the run then gets all
+    of its messages in a session of its own, and adds the answer to it. The answer's `metadata["agents_loop"]` holds the
+    run: read it with `LoopResult.of`. What the agent raises is raised as it is.
+
+    Args:
+        agent: The agent.
+        name: What other agents call it: letters, digits, `_` and `-`; by default the agent's name.
+        description: What it is for. Group chats need one; by default the agent's.
+        streams: What `invoke_stream` gives of a loop. An orchestration joins all chunks into one message, so with
+            `"all"` the next agent reads the drafts glued together.
+
+    Raises:
+        TypeError: The agent is no `AIAgent`.
+        ConfigurationError: There is no name, or Semantic Kernel does not take it.
+    """
+    if not isinstance(agent, AIAgent):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"agent must be an AIAgent, not {type(agent).__name__}")
+    called = agent.name if name is None else name
+    if called is None:
+        raise ConfigurationError("an agent of Semantic Kernel needs a name: give name=...")
+    try:
+        return KernelAgent(
+            inner_agent=agent,
+            name=called,
+            description=agent.description if description is None else description,
+            streams=streams,
+        )
+    except ValidationError as error:
+        raise ConfigurationError(
+            f"Semantic Kernel does not take name={called!r}, streams={streams!r}: {error}"
+        ) from error
+
+
+def _listed(messages: KernelMessages) -> list[str | ChatMessageContent]:
+    if messages is None:
+        return []
+    return [messages] if isinstance(messages, str | ChatMessageContent) else list(messages)
+
+
+def _kernel_message(message: str | ChatMessageContent) -> ChatMessageContent:
+    return ChatMessageContent(role=AuthorRole.USER, content=message) if isinstance(message, str) else message
+
+
+def _our_message(message: str | ChatMessageContent) -> ChatMessage:
+    if isinstance(message, str):
+        return ChatMessage(ChatRole.USER, message)
+    return ChatMessage(message.role.value, our_contents(message.items), author_name=message.name)
+
+
+def _options(given: dict[str, Any]) -> AgentRunOptions | None:
+    """What Semantic Kernel passes beside the messages, for the agent to use if it knows it."""
+    named = {name: value for name, value in given.items() if value is not None}
+    return AgentRunOptions(additional_properties=named) if named else None
+
+
+def _contents(messages: Sequence[ChatMessage]) -> list[Content]:
+    """The contents of several messages, a line break between texts of different ones."""
+    contents: list[Content] = []
+    for message in messages:
+        if contents and isinstance(contents[-1], TextContent) and message.text:
+            contents.append(TextContent("\n"))
+        contents += message.contents
+    return contents
+
+
+def _before_the_answer(response: AgentResponse) -> list[ChatMessage]:
+    answer = answer_messages(response)
+    return [message for message in response.messages if not any(message is part for part in answer)]
+
+
+def _parted(update: AgentResponseUpdate) -> tuple[list[Content], list[ChatMessage]]:
+    """The agent's text, and what is to be told aside: calls, results, and messages in the caller's place."""
+    if update.role in (None, ChatRole.ASSISTANT):
+        shown: list[Content] = [content for content in update.contents if isinstance(content, TextContent)]
+        rest: list[Content] = [content for content in update.contents if not isinstance(content, TextContent)]
+    else:
+        shown, rest = [], update.contents
+    return shown, [ChatMessage(update.role or ChatRole.ASSISTANT, rest, author_name=update.author_name)] if rest else []
+
+
+async def _tell(on_intermediate_message: OnIntermediate, messages: list[ChatMessage]) -> None:
+    if on_intermediate_message is not None:
+        for message in kernel_messages(messages):
+            await on_intermediate_message(message)
+
+
+def _kernel_usage(usage: UsageDetails) -> CompletionUsage:
+    return CompletionUsage(prompt_tokens=usage.input_token_count, completion_tokens=usage.output_token_count)

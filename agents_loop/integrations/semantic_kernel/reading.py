@@ -1,0 +1,125 @@
+"""One run of a Semantic Kernel agent, read message by message or chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from semantic_kernel.contents.chat_message_content import ChatMessageContent
+from semantic_kernel.contents.utils.finish_reason import FinishReason as KernelFinishReason
+
+from agents_loop.agent import AgentResponse, AgentResponseUpdate
+from agents_loop.chat_client import FinishReason
+from agents_loop.ids import new_id
+from agents_loop.integrations.semantic_kernel.contents import our_contents
+from agents_loop.integrations.semantic_kernel.usage import UsageCount
+from agents_loop.messages import ChatRole, Content, TextContent, UsageContent
+
+
+class RunReader:
+    """Makes updates of what an agent gives, in the order in which it happened.
+
+    Semantic Kernel gives the text of a message in chunks, and then, when the message has a tool call, the whole of it
+    once more as an intermediate message. What was streamed is not said again.
+
+    Args:
+        agent_id: The agent that speaks.
+    """
+
+    def __init__(self, agent_id: str) -> None:
+        self._agent_id = agent_id
+        self._response_id = new_id()
+        self._message_id: str | None = None
+        self._streamed: list[str] = []
+        self._attempt: int | None = None
+        self._known: list[ChatMessageContent] = []
+        self._usage = UsageCount()
+        self._finish_reason: str | None = None
+        self._created_at: float | None = None
+
+    def message(self, message: ChatMessageContent) -> Iterator[AgentResponseUpdate]:
+        """A whole message, intermediate or final."""
+        if any(message is known for known in self._known):
+            return
+        self._known.append(message)
+        self._note(message)
+        contents: Sequence[Content] = our_contents(message.items)
+        text = "".join(content.text for content in contents if isinstance(content, TextContent))
+        repeats = bool(self._streamed) and text == "".join(self._streamed)
+        if repeats:
+            contents = [content for content in contents if not isinstance(content, TextContent)]
+        message_id = self._message_id if repeats else None
+        self._close()
+        if contents:
+            yield self._update(message, contents, message_id or new_id())
+
+    def chunk(self, chunk: ChatMessageContent) -> Iterator[AgentResponseUpdate]:
+        """A piece of a message."""
+        self._note(chunk)
+        contents = our_contents(chunk.items)
+        if not contents:
+            return
+        attempt = getattr(chunk, "function_invoke_attempt", None)
+        if self._message_id is None or attempt != self._attempt:
+            self._close()
+            self._message_id, self._attempt = new_id(), attempt
+        self._streamed += [content.text for content in contents if isinstance(content, TextContent)]
+        yield self._update(chunk, contents, self._message_id)
+
+    def usage(self) -> Iterator[AgentResponseUpdate]:
+        """What the run has cost so far, if it was reported; a broken run has cost that too."""
+        total = self._usage.total
+        if total is not None:
+            yield AgentResponseUpdate(
+                contents=UsageContent(total), agent_id=self._agent_id, response_id=self._response_id
+            )
+
+    def end(self) -> Iterator[AgentResponseUpdate]:
+        """The last updates: why the answer ended, and what it cost."""
+        yield from self.usage()
+        yield AgentResponseUpdate(
+            agent_id=self._agent_id,
+            response_id=self._response_id,
+            finish_reason=self._finish_reason,
+            created_at=self._created_at,
+        )
+
+    def response(self, updates: list[AgentResponseUpdate]) -> AgentResponse:
+        """The whole response that the updates amount to."""
+        response = AgentResponse.from_updates(updates)
+        response.agent_id, response.response_id = self._agent_id, self._response_id
+        return response
+
+    def _close(self) -> None:
+        """What comes next is another message."""
+        self._message_id = None
+        self._streamed = []
+
+    def _note(self, message: ChatMessageContent) -> None:
+        self._usage.take(message)
+        self._finish_reason = read_finish_reason(message) or self._finish_reason
+        self._created_at = read_time(message) or self._created_at
+
+    def _update(self, message: ChatMessageContent, contents: Sequence[Content], message_id: str) -> AgentResponseUpdate:
+        return AgentResponseUpdate(
+            message.role.value or ChatRole.ASSISTANT,
+            contents,
+            author_name=message.name,
+            agent_id=self._agent_id,
+            response_id=self._response_id,
+            message_id=message_id,
+        )
+
+
+def read_finish_reason(message: ChatMessageContent) -> str | None:
+    """Why a model stopped, in our words."""
+    reason: Any = message.finish_reason
+    if reason == KernelFinishReason.FUNCTION_CALL:
+        return FinishReason.TOOL_CALLS
+    return getattr(reason, "value", reason)
+
+
+def read_time(message: ChatMessageContent) -> float | None:
+    """When a message was made, in seconds since the epoch, if its service says so."""
+    created = message.metadata.get("created", message.metadata.get("created_at"))
+    return float(created) if isinstance(created, int | float) else None
