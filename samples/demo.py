@@ -48,12 +48,8 @@ def show(event: LoopEvent) -> None:
         case AgentUpdated():
             print(event.update.text, end="", flush=True)
         case EvaluatorDecided(evaluation=said):
-            print(
-                f"\n>>> {said.evaluator}: {said.decision}",
-                said.feedback or "",
-                sep="\n",
-                end="\n" if said.feedback else "",
-            )
+            print(f"\n>>> {said.evaluator}: {said.decision}")
+            print(said.feedback or "")
         case LoopStopped(result=result):
             print(f"\n=== {result.stop_reason} after {len(result.iterations)} drafts, {result.duration_s:.0f} s")
         case _:
