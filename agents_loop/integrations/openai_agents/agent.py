@@ -39,9 +39,9 @@ class OpenAIAgentsAgent(ForeignAgent[AgentsConversation]):
     """An `Agent` of the OpenAI Agents SDK, run by its `Runner`.
 
     Each run begins with this agent, with the conversation's input items before what is new; a run's items are added
-    once it is complete. A tool that needs approval ends the run with a `ToolApprovalRequestContent`; the response to it, sent in
-    the same session, resumes the SDK's own run state. Sessions clone by value. What the SDK raises (`MaxTurnsExceeded`,
-    a tripwire, an error of the model's client) reaches the caller as it was raised.
+    once it is complete. A tool that needs approval ends the run with a `ToolApprovalRequestContent`; the response to
+    it, sent in the same session, resumes the SDK's own run state. Sessions clone by value. What the SDK raises
+    (`MaxTurnsExceeded`, a tripwire, an error of the model's client) reaches the caller as it was raised.
 
     Args:
         agent: The SDK's agent.
