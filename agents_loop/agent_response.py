@@ -12,59 +12,31 @@ from agents_loop.errors import StreamClosedError
 from agents_loop.ids import new_id
 from agents_loop.messages import (
     ChatMessage,
-    ChatRole,
     Content,
     JsonValue,
     UsageContent,
     UsageDetails,
-    as_messages,
-    join_text,
 )
 from agents_loop.streams import close_stream
-from agents_loop.updates import ResponseUpdate, merge_updates
+from agents_loop.updates import Response, ResponseUpdate, merge_updates
 
 
 @dataclass(slots=True, weakref_slot=True)
-class AgentResponse:
+class AgentResponse(Response):
     """What one run of an agent gave.
 
     `loop_result` is set where the run was a loop's; read it with `LoopResult.of(response)`.
     """
 
-    messages: list[ChatMessage]
-    response_id: str | None = field(default=None, kw_only=True)
     agent_id: str | None = field(default=None, kw_only=True)
-    usage: UsageDetails | None = field(default=None, kw_only=True)
-    finish_reason: str | None = field(default=None, kw_only=True)
-    created_at: float | None = field(default=None, kw_only=True)
-    """Seconds since the epoch."""
-    additional_properties: dict[str, JsonValue] | None = field(default=None, kw_only=True)
     loop_result: object | None = field(default=None, init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        given = self.messages
-        if type(given) is not list or not all([type(message) is ChatMessage for message in given]):  # noqa: C419 - a list is quicker here
-            self.messages = as_messages(given, ChatRole.ASSISTANT)
-
-    @property
-    def text(self) -> str:
-        """The messages' texts, a line break between them."""
-        return join_text(self.messages)
 
     @classmethod
     def from_updates(cls, updates: Iterable[AgentResponseUpdate]) -> AgentResponse:
         """The response that the pieces of a stream amount to."""
         listed = list(updates)
-        merged = merge_updates(listed)
-        return cls(
-            merged.messages,
-            response_id=merged.response_id,
-            agent_id=next((update.agent_id for update in reversed(listed) if update.agent_id), None),
-            usage=merged.usage,
-            finish_reason=merged.finish_reason,
-            created_at=merged.created_at,
-            additional_properties=merged.additional_properties,
-        )
+        agent_id = next((update.agent_id for update in reversed(listed) if update.agent_id), None)
+        return cls([], agent_id=agent_id).take(merge_updates(listed))
 
 
 @dataclass(slots=True, init=False)

@@ -13,15 +13,11 @@ from pydantic import BaseModel
 from agents_loop.ids import new_id
 from agents_loop.messages import (
     ChatMessage,
-    ChatRole,
     Content,
     JsonValue,
     UsageContent,
-    UsageDetails,
-    as_messages,
-    join_text,
 )
-from agents_loop.updates import ResponseUpdate, merge_updates
+from agents_loop.updates import Response, ResponseUpdate, merge_updates
 
 
 class FinishReason(StrEnum):
@@ -75,46 +71,17 @@ class ChatOptions:
 
 
 @dataclass(slots=True)
-class ChatResponse:
-    """What a model answered.
+class ChatResponse(Response):
+    """What a model answered."""
 
-    An answer that ended early is still an answer: `finish_reason` says `length`, `content_filter` or `refusal`,
-    and the partial text and the usage are kept.
-    """
-
-    messages: list[ChatMessage]
-    response_id: str | None = field(default=None, kw_only=True)
     model_id: str | None = field(default=None, kw_only=True)
-    finish_reason: str | None = field(default=None, kw_only=True)
-    usage: UsageDetails | None = field(default=None, kw_only=True)
-    created_at: float | None = field(default=None, kw_only=True)
-    """Seconds since the epoch."""
-    additional_properties: dict[str, JsonValue] | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        given = self.messages
-        if type(given) is not list or not all([type(message) is ChatMessage for message in given]):  # noqa: C419 - a list is quicker here
-            self.messages = as_messages(given, ChatRole.ASSISTANT)
-
-    @property
-    def text(self) -> str:
-        """The messages' texts, a line break between them."""
-        return join_text(self.messages)
 
     @classmethod
     def from_updates(cls, updates: Iterable[ChatResponseUpdate]) -> ChatResponse:
         """The answer that the pieces of a stream amount to."""
         listed = list(updates)
-        merged = merge_updates(listed)
-        return cls(
-            merged.messages,
-            response_id=merged.response_id,
-            model_id=next((update.model_id for update in reversed(listed) if update.model_id), None),
-            finish_reason=merged.finish_reason,
-            usage=merged.usage,
-            created_at=merged.created_at,
-            additional_properties=merged.additional_properties,
-        )
+        model_id = next((update.model_id for update in reversed(listed) if update.model_id), None)
+        return cls([], model_id=model_id).take(merge_updates(listed))
 
 
 @dataclass(slots=True, init=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Self
 
 from agents_loop.messages import (
     ChatMessage,
@@ -15,6 +16,8 @@ from agents_loop.messages import (
     UsageContent,
     UsageDetails,
     as_contents,
+    as_messages,
+    join_text,
 )
 
 
@@ -70,25 +73,47 @@ class ResponseUpdate:
 
 
 @dataclass(slots=True)
-class MergedUpdates:
-    """What a stream's pieces amount to."""
+class Response:
+    """What was answered, whole.
 
-    messages: list[ChatMessage] = field(default_factory=list[ChatMessage])
-    usage: UsageDetails | None = None
-    response_id: str | None = None
-    finish_reason: str | None = None
-    created_at: float | None = None
-    additional_properties: dict[str, JsonValue] | None = None
+    An answer that ended early is still an answer: `finish_reason` says `length`, `content_filter` or `refusal`, and the
+    partial text and the usage are kept.
+    """
+
+    messages: list[ChatMessage]
+    response_id: str | None = field(default=None, kw_only=True)
+    usage: UsageDetails | None = field(default=None, kw_only=True)
+    finish_reason: str | None = field(default=None, kw_only=True)
+    """Why it ended: a `FinishReason`, or what else the provider says."""
+    created_at: float | None = field(default=None, kw_only=True)
+    """Seconds since the epoch."""
+    additional_properties: dict[str, JsonValue] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        given = self.messages
+        if type(given) is not list or not all([type(message) is ChatMessage for message in given]):  # noqa: C419 - a list is quicker here
+            self.messages = as_messages(given, ChatRole.ASSISTANT)
+
+    @property
+    def text(self) -> str:
+        """The messages' texts, a line break between them."""
+        return join_text(self.messages)
+
+    def take(self, merged: Response) -> Self:
+        """These with everything that the pieces of a stream amount to."""
+        for own in fields(Response):
+            setattr(self, own.name, getattr(merged, own.name))
+        return self
 
 
-def merge_updates(updates: Iterable[ResponseUpdate]) -> MergedUpdates:
+def merge_updates(updates: Iterable[ResponseUpdate]) -> Response:
     """Merge pieces into messages.
 
     A piece continues the message of its `message_id` within its response; without an id it continues the last
     message, unless its response, role or author is another. Usage contents are summed, once each, and leave the
     messages. The answer's id, finish reason and time are the last ones that were given.
     """
-    merged = MergedUpdates()
+    merged = Response([])
     open_messages: dict[tuple[str, str], ChatMessage] = {}
     texts = _Texts()
     last: tuple[str | None, ChatMessage] | None = None
@@ -111,7 +136,7 @@ def merge_updates(updates: Iterable[ResponseUpdate]) -> MergedUpdates:
     return merged
 
 
-def _take_fields(merged: MergedUpdates, update: ResponseUpdate) -> None:
+def _take_fields(merged: Response, update: ResponseUpdate) -> None:
     merged.response_id = update.response_id or merged.response_id
     merged.finish_reason = update.finish_reason or merged.finish_reason
     merged.created_at = merged.created_at if update.created_at is None else update.created_at
@@ -119,7 +144,7 @@ def _take_fields(merged: MergedUpdates, update: ResponseUpdate) -> None:
         merged.additional_properties = (merged.additional_properties or {}) | update.additional_properties
 
 
-def _without_usage(merged: MergedUpdates, update: ResponseUpdate) -> list[Content]:
+def _without_usage(merged: Response, update: ResponseUpdate) -> list[Content]:
     contents: list[Content] = []
     for content in update.contents:
         if isinstance(content, UsageContent):
