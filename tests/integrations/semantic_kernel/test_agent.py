@@ -185,13 +185,12 @@ async def test_an_error_is_raised_as_it_was(invoke: Way):
 async def test_closing_a_stream_early_closes_all_that_semantic_kernel_has_open():
     """Adapters: after closing a stream nothing is open, down to the service's own generator."""
     agent, service = wrapped("a long answer", plugins=[Weather()])
-    before = asyncio.all_tasks()
-    async with agent.run_streaming("hi") as stream:
-        async for update in stream:
-            if update.text:
-                break
-    assert (service._opened, service._closed) == (1, 1)
-    assert asyncio.all_tasks() == before
+    async with leaving_nothing():
+        async with agent.run_streaming("hi") as stream:
+            async for update in stream:
+                if update.text:
+                    break
+        assert (service._opened, service._closed) == (1, 1)
 
 
 async def test_a_cancelled_run_closes_the_service(invoke: Way):
