@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agents_loop.clients.azure_openai import AzureOpenAIChatClient
     from agents_loop.clients.local import LocalChatClient
     from agents_loop.clients.openai import OpenAIChatClient
+    from agents_loop.context_providers.provider import ContextProvider, FinishedRun, ProvidedContext, ProviderContext
     from agents_loop.errors import (
         AgentsLoopError,
         BudgetExceededError,
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
         UsageContent,
         UsageDetails,
     )
+    from agents_loop.tools import FunctionTool, ToolContext, tool
 
 __version__ = "0.1.0"
 
@@ -106,6 +108,7 @@ _HOMES = {
     "clients.azure_openai": ("AzureOpenAIChatClient",),
     "clients.local": ("LocalChatClient",),
     "clients.openai": ("OpenAIChatClient",),
+    "context_providers.provider": ("ContextProvider", "FinishedRun", "ProvidedContext", "ProviderContext"),
     "errors": (
         "AgentsLoopError",
         "BudgetExceededError",
@@ -150,6 +153,7 @@ _HOMES = {
         "UsageContent",
         "UsageDetails",
     ),
+    "tools": ("FunctionTool", "ToolContext", "tool"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -177,14 +181,17 @@ __all__ = [
     "CompletionMarkerLoopEvaluator",
     "CompletionMarkerLoopEvaluatorOptions",
     "ConfigurationError",
+    "ContextProvider",
     "DataContent",
     "DelegateLoopEvaluator",
     "DelegatingAIAgent",
     "ErrorContent",
     "EvaluatorDecided",
     "FinishReason",
+    "FinishedRun",
     "FunctionCallContent",
     "FunctionResultContent",
+    "FunctionTool",
     "IterationRecord",
     "IterationStarted",
     "JsonSchemaFormat",
@@ -204,6 +211,8 @@ __all__ = [
     "LoopStopped",
     "MissingExtraError",
     "OpenAIChatClient",
+    "ProvidedContext",
+    "ProviderContext",
     "ServiceNotFoundError",
     "SessionStateError",
     "StopReason",
@@ -212,10 +221,12 @@ __all__ = [
     "TextReasoningContent",
     "ToolApprovalRequestContent",
     "ToolApprovalResponseContent",
+    "ToolContext",
     "UriContent",
     "UsageContent",
     "UsageDetails",
     "__version__",
+    "tool",
 ]
 
 

@@ -33,10 +33,19 @@ def test_an_agent_needs_a_client():
             ChatClientAgent(wrong)
 
 
-@pytest.mark.parametrize("given", [{"tools": [print]}, {"context_providers": [object()]}])
-def test_what_is_not_there_yet(given: dict[str, Any]):
-    """Tools and context providers are not silently ignored."""
-    with pytest.raises(ConfigurationError, match="not supported"):
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"tools": [object()]}, TypeError, "a tool must be"),
+        ({"tools": [{"name": "f"}, {"type": "function", "function": {"name": "f"}}]}, ConfigurationError, "'f'"),
+        ({"context_providers": [object()]}, TypeError, "context_providers"),
+        ({"max_tool_rounds": 0}, ConfigurationError, "max_tool_rounds"),
+        ({"max_tool_rounds": True}, TypeError, "max_tool_rounds"),
+    ],
+)
+def test_wrong_use(given: dict[str, Any], error: type[Exception], said: str):
+    """What is of a wrong type, or twice there, is found when the agent is made."""
+    with pytest.raises(error, match=said):
         ChatClientAgent(ScriptedChatClient([]), **given)
 
 

@@ -27,11 +27,13 @@ from agents_loop.loop.events import (
 )
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.result import IterationRecord, LoopResult, StopReason, attach_result, inner_result
+from agents_loop.loop.resuming import STATE_KEY, PendingRun, keep, take
 from agents_loop.loop.sessions import RunSessions
 from agents_loop.loop.transcript import transcript_response
 from agents_loop.messages import (
     ChatMessage,
     ChatRole,
+    JsonValue,
     ToolApprovalRequestContent,
     ToolApprovalResponseContent,
     UsageDetails,
@@ -83,6 +85,7 @@ class LoopRun:
         self._streaming = streaming
         self._records: list[IterationRecord] = []
         self._feedback: list[str | None] = []
+        self._waiting: JsonValue = None
         self._judging = False
         self._order = next(_orders)
         self.run_id = options.new_id()
@@ -93,9 +96,9 @@ class LoopRun:
         """Run, and yield each fact as it happens. The result is set however the run ends."""
         try:
             yield LoopStarted(self.run_id, self._messages, self._max_iterations)
-            session = await self._sessions.first()
             agent_input, on_behalf_of = self._messages, ()
-            number, context = 0, None
+            number, context = self._resume(), None
+            session = await self._sessions.first()
             while True:
                 number += 1
                 iteration_started_at = self._options.clock()
@@ -159,6 +162,7 @@ class LoopRun:
             if self.result is None:
                 self.result = self._result(*self._failure(error), unfinished=inner_result(error, self._order))
                 attach_result(error, self.result, self._order)
+                self._keep_waiting()
                 if isinstance(error, Exception):
                     yield LoopStopped(self.result, None)
             raise
@@ -168,9 +172,44 @@ class LoopRun:
         if self.result is not None and LoopResult.of(error) is None:
             attach_result(error, self.result, self._order)
 
+    def _resume(self) -> int:
+        """Go on with the run that waits in the session, if the input answers it; gives the iterations so far."""
+        session = self._sessions.current
+        if session is None or STATE_KEY not in session.state:
+            return 0
+        self._waiting = session.state[STATE_KEY]
+        pending = take(session, self._messages)
+        if pending is None:
+            return 0
+        self._messages = tuple(pending.messages)
+        self._feedback += pending.feedback
+        self._sessions.resume(pending.snapshot)
+        return pending.iteration
+
+    def _keep_waiting(self) -> None:
+        """Put back what waited in the session, where this run failed before its first answer: it can be tried again."""
+        session = self._sessions.current
+        if self._waiting is not None and session is not None and not self._records:
+            session.state[STATE_KEY] = self._waiting
+
+    def _wait(self, number: int, requests: list[ToolApprovalRequestContent]) -> None:
+        """Keep in the session what a run needs that continues this one."""
+        session = self._sessions.current
+        assert session is not None  # noqa: S101 - there has been an iteration
+        waits = PendingRun(
+            request_ids=[request.request_id for request in requests],
+            messages=list(self._messages),
+            feedback=list(self._feedback),
+            iteration=number,
+            snapshot=self._sessions.snapshot,
+            inner=session.state.get(STATE_KEY),
+        )
+        keep(session, waits)
+
     def _ending_before_evaluation(self, number: int, response: AgentResponse) -> tuple[StopReason, str | None] | None:
         pending = pending_approvals(response)
         if pending:
+            self._wait(number, pending)
             tools = ", ".join(request.tool_call.name for request in pending)
             return StopReason.PENDING_APPROVAL, f"waiting for approval of: {tools}"
         if number >= self._max_iterations and not self._options.evaluate_final_iteration:

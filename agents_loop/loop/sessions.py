@@ -16,6 +16,7 @@ class RunSessions:
     Without a session of the caller's, one is made before the first iteration. With fresh context the session is
     replaced before every re-invocation: one that the loop made is made anew; the caller's is written down once, before
     the first iteration, and each re-invocation gets a clone of that. The first iteration runs on the caller's own.
+    A run that continues another has its session and its snapshot.
     """
 
     def __init__(self, agent: AIAgent, options: LoopAgentOptions, session: AgentSession | None) -> None:
@@ -23,22 +24,30 @@ class RunSessions:
         self._replaces = options.fresh_context_per_iteration
         self._callback = options.session_created_callback
         self._is_the_callers = session is not None
-        self._snapshot: JsonValue = None
+        self._is_resumed = False
+        self.snapshot: JsonValue = None
+        """With fresh context: the caller's session before the first iteration."""
         self.current = session
         """The session in use; `None` before the first."""
+
+    def resume(self, snapshot: JsonValue) -> None:
+        """Go on with the sessions of the run that this one continues."""
+        self._is_resumed = True
+        self._is_the_callers = snapshot is not None
+        self.snapshot = snapshot
 
     async def first(self) -> AgentSession:
         """The session of the first iteration."""
         if self.current is None:
             return await self._announced(await self._agent.create_session())
-        if self._replaces:
-            self._snapshot = await self._agent.serialize_session(self.current)
+        if self._replaces and not self._is_resumed:
+            self.snapshot = await self._agent.serialize_session(self.current)
         return self.current
 
     async def replacement(self) -> AgentSession:
         """The session of the next re-invocation, with fresh context."""
         if self._is_the_callers:
-            return await self._announced(await self._agent.deserialize_session(deepcopy(self._snapshot)))
+            return await self._announced(await self._agent.deserialize_session(deepcopy(self.snapshot)))
         return await self._announced(await self._agent.create_session())
 
     async def _announced(self, session: AgentSession) -> AgentSession:

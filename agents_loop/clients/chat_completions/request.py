@@ -14,6 +14,7 @@ from agents_loop.clients.chat_completions.schema import model_format
 from agents_loop.clients.chat_completions.wire_messages import Wire, well_formed, wire_messages
 from agents_loop.errors import ConfigurationError
 from agents_loop.messages import ChatMessage
+from agents_loop.tools import FunctionTool, Tool, as_tool
 
 _ANY_OBJECT = "Answer with one JSON object and nothing else."
 _OF_SCHEMA = "Answer with one JSON object that is valid against this JSON schema, and nothing else:\n"
@@ -56,7 +57,7 @@ class Request:
             "seed": options.seed,
             "frequency_penalty": options.frequency_penalty,
             "presence_penalty": options.presence_penalty,
-            "tools": list(options.tools) or None,
+            "tools": [_wire_tool(given) for given in options.tools] or None,
             "stream_options": {"include_usage": True} if self._streaming and dialect.stream_options else None,
             "extra_body": dict(options.additional_properties or {}) or None,
         }
@@ -83,6 +84,17 @@ class Request:
             return [{"role": "system", "content": well_formed(_OF_SCHEMA + schema)}]
         prompt = json.dumps([message.get("content") for message in self._messages])
         return [] if "json" in prompt.lower() else [{"role": "system", "content": _ANY_OBJECT}]
+
+
+def _wire_tool(given: Tool) -> Wire:
+    """A function tool as the API declares it; a mapping as it stands."""
+    offered = as_tool(given)
+    if not isinstance(offered, FunctionTool):
+        return dict(offered)
+    function: Wire = {"name": offered.name, "parameters": offered.parameters}
+    if offered.description:
+        function["description"] = well_formed(offered.description)
+    return {"type": "function", "function": function}
 
 
 def _wire_format(response_format: ResponseFormat | None) -> dict[str, Any] | None:

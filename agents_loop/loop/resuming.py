@@ -1,0 +1,84 @@
+"""A run that waits for approval: kept in the session's state, so that a later run can continue it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from agents_loop.agent import AgentSession
+from agents_loop.errors import SessionStateError
+from agents_loop.message_json import message_from_json, message_to_json
+from agents_loop.messages import ChatMessage, JsonValue, ToolApprovalResponseContent
+
+STATE_KEY = "agents_loop"
+"""Where in `session.state` a run waits."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PendingRun:
+    """What a run needs of the one that it continues."""
+
+    request_ids: list[str]
+    """What it waits for: an answer to any of these continues it."""
+    messages: list[ChatMessage]
+    """The caller's, from the beginning."""
+    feedback: list[str | None]
+    iteration: int
+    """How many iterations there have been."""
+    snapshot: JsonValue
+    """With fresh context: the caller's session before the first iteration; `None` where the loop made its own."""
+    inner: JsonValue = None
+    """What a loop within this one keeps in the same session."""
+
+
+def take(session: AgentSession, messages: Sequence[ChatMessage]) -> PendingRun | None:
+    """Take out of the session what waits there, and give it if the messages hold an answer to it.
+
+    What an inner loop keeps in the session is left for that loop then. Without an answer nothing is left: the messages
+    begin a new run.
+
+    Raises:
+        SessionStateError: What stands in the session can't be read.
+    """
+    try:
+        pending = _read(cast("Mapping[str, Any]", session.state[STATE_KEY]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SessionStateError(f"session.state[{STATE_KEY!r}] can't be read: {error!r}") from error
+    del session.state[STATE_KEY]
+    if not _answers(messages, pending.request_ids):
+        return None
+    if pending.inner is not None:
+        session.state[STATE_KEY] = pending.inner
+    return pending
+
+
+def keep(session: AgentSession, pending: PendingRun) -> None:
+    """Let a later run in the session continue this one."""
+    session.state[STATE_KEY] = {
+        "request_ids": list(pending.request_ids),
+        "messages": [message_to_json(message) for message in pending.messages],
+        "feedback": list(pending.feedback),
+        "iteration": pending.iteration,
+        "snapshot": pending.snapshot,
+        "inner": pending.inner,
+    }
+
+
+def _answers(messages: Iterable[ChatMessage], request_ids: Sequence[str]) -> bool:
+    return any(
+        isinstance(content, ToolApprovalResponseContent) and content.request_id in request_ids
+        for message in messages
+        for content in message.contents
+    )
+
+
+def _read(stored: Mapping[str, Any]) -> PendingRun:
+    return PendingRun(
+        request_ids=list(stored["request_ids"]),
+        messages=[message_from_json(message) for message in stored["messages"]],
+        feedback=list(stored["feedback"]),
+        iteration=int(stored["iteration"]),
+        snapshot=stored["snapshot"],
+        inner=stored["inner"],
+    )

@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import threading
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from agents_loop import (
+    AgentSession,
+    BudgetExceededError,
+    ChatClientAgent,
+    ConfigurationError,
+    FunctionCallContent,
+    FunctionResultContent,
+    FunctionTool,
+    ToolContext,
+    tool,
+)
+from agents_loop.testing import ScriptedChatClient
+from agents_loop.tools import as_tool
+
+
+class Place(BaseModel):
+    city: str
+    zip: str | None = None
+
+
+class Unit(Enum):
+    CELSIUS = "c"
+    FAHRENHEIT = "f"
+
+
+def forecast(
+    place: Place,
+    days: Annotated[int, Field(description="how many days", ge=1)] = 3,
+    *,
+    unit: Unit = Unit.CELSIUS,
+    detail: Literal["low", "high"] = Field("low", description="how much to say"),
+) -> str:
+    """Say what the weather will be."""
+    return f"{place.city} {days} {unit.name} {detail}"
+
+
+def call(arguments: Any = None, name: str = "f") -> FunctionCallContent:
+    return FunctionCallContent("call-1", name, arguments)
+
+
+async def result_of(function: Any, arguments: Any = None, **given: Any) -> Any:
+    result = await FunctionTool.of(function, **given).run(call(arguments))
+    assert result.call_id == "call-1"
+    return result.result
+
+
+# The schema
+
+
+def test_the_schema_of_a_function():
+    """Tools: annotations, `Annotated` descriptions and defaults are the schema; the docstring is the description."""
+    made = FunctionTool.of(forecast)
+    assert (made.name, made.description, made.approval_required) == (
+        "forecast",
+        "Say what the weather will be.",
+        False,
+    )
+    schema = made.parameters
+    assert (schema["type"], schema["required"], schema["additionalProperties"]) == ("object", ["place"], False)
+    assert list(schema["properties"]) == ["place", "days", "unit", "detail"]
+    assert schema["properties"]["days"] == {
+        "type": "integer",
+        "description": "how many days",
+        "minimum": 1,
+        "default": 3,
+    }
+    assert schema["properties"]["detail"] == {
+        "type": "string",
+        "description": "how much to say",
+        "enum": ["low", "high"],
+        "default": "low",
+    }
+    assert schema["$defs"]["Place"]["required"] == ["city"]
+
+
+def test_names_that_pydantic_has_a_use_for():
+    """Tools: a parameter may be called anything that Python allows."""
+
+    def f(json: int, schema: str, _hidden: bool, model_config: int = 1) -> None: ...
+
+    assert list(FunctionTool.of(f).parameters["properties"]) == ["json", "schema", "_hidden", "model_config"]
+
+
+def test_a_function_without_parameters_or_annotations():
+    """Tools: no parameters are an object without properties; no annotation takes any value."""
+    assert FunctionTool.of(lambda: None, name="f").parameters == {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
+    assert FunctionTool.of(lambda x, y=Greeter: None, name="f").parameters["properties"] == {"x": {}, "y": {}}
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "said"),
+    [
+        (lambda: None, {}, "<lambda>"),
+        (lambda: None, {"name": "a b"}, "'a b'"),
+        (lambda: None, {"name": ""}, "''"),
+        (lambda *args: None, {"name": "f"}, r"\*args"),
+        (lambda **rest: None, {"name": "f"}, r"\*\*rest"),
+        (lambda x, /: None, {"name": "f"}, "by name"),
+    ],
+)
+def test_what_can_not_be_a_tool(function: Any, given: dict[str, Any], said: str):
+    """Tools: a name that can't be sent, and a parameter that can't be filled by name, are errors that name it."""
+    with pytest.raises(ConfigurationError, match=said):
+        FunctionTool(function, **given)
+
+
+def test_annotations_that_can_not_be_read():
+    """Tools: an annotation that is not known, or that no JSON stands for, is an error that names the tool."""
+
+    def unknown(x: Nowhere) -> None: ...  # noqa: F821 - that it is unknown is the point
+
+    def opaque(x: threading.Thread) -> None: ...
+
+    for function in (unknown, opaque):
+        with pytest.raises(ConfigurationError, match=function.__name__):
+            FunctionTool(function)
+    with pytest.raises(TypeError, match="callable"):
+        FunctionTool("f")
+
+
+def test_the_decorator():
+    """Tools: `@tool` with and without options; a plain function is wrapped, a tool and a mapping stay as they are."""
+
+    @tool
+    def one() -> None:
+        """The first."""
+
+    @tool(name="zwei", description="The second.", approval_required=True)
+    def two() -> None: ...
+
+    assert (one.name, one.description, one.approval_required) == ("one", "The first.", False)
+    assert (two.name, two.description, two.approval_required) == ("zwei", "The second.", True)
+    assert as_tool(one) is one
+    assert as_tool(declared := {"type": "web_search"}) is declared
+    assert as_tool(forecast).name == "forecast"
+    assert repr(one) == "FunctionTool('one')"
+    with pytest.raises(TypeError, match="tool"):
+        as_tool("forecast")
+
+
+class Greeter:
+    """Greets."""
+
+    def greet(self, name: str) -> str:
+        """Say hello."""
+        return f"hello {name}"
+
+    async def __call__(self, name: str) -> str:
+        return f"hi {name}"
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "description", "said"),
+    [
+        (Greeter().greet, "greet", "Say hello.", "hello Ann"),
+        (Greeter(), "Greeter", "Greets.", "hi Ann"),
+        (functools.partial(Greeter().greet), "greet", "Say hello.", "hello Ann"),
+    ],
+)
+async def test_any_callable(function: Any, name: str, description: str, said: str):
+    """Tools: a method, a callable object and a partial are functions too."""
+    made = FunctionTool(function)
+    assert (made.name, made.description) == (name, description)
+    assert list(made.parameters["properties"]) == ["name"]
+    assert (await made.run(call({"name": "Ann"}))).result == said
+
+
+# Running
+
+
+async def test_arguments_are_validated_and_converted():
+    """Tools: the function sees values of its types, and its defaults, also where the model wrote a str."""
+    assert await result_of(forecast, {"place": {"city": "Oslo"}}) == "Oslo 3 CELSIUS low"
+    assert await result_of(forecast, '{"place": {"city": "Oslo"}, "unit": "f", "days": 1}') == "Oslo 1 FAHRENHEIT low"
+    assert await result_of(lambda: "ran", "", name="f") == "ran"
+    assert await result_of(lambda: "ran", None, name="f") == "ran"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("{", "Invalid JSON"),
+        ("[]", "object"),
+        ({}, "place: Field required"),
+        ({"place": {"city": "Oslo"}, "days": 0}, "days: Input should be greater than or equal to 1"),
+        ({"place": {}, "days": "x"}, "place.city: Field required; days: Input should be a valid integer"),
+        ({"place": {"city": "Oslo"}, "dayz": 1}, "dayz: Extra inputs are not permitted"),
+    ],
+)
+async def test_wrong_arguments(arguments: Any, said: str):
+    """Tools: wrong arguments are an error for the model that says what is wrong and where; the function is not run."""
+    result = await result_of(forecast, arguments)
+    assert result.startswith("Error: the arguments of 'forecast' are wrong: ")
+    assert said in result
+    assert "pydantic" not in result
+
+
+async def test_a_sync_function_runs_in_a_thread():
+    """Tools: a sync function does not hold up the event loop; an async one runs in it."""
+    seen: list[int] = []
+
+    async def in_the_loop() -> None:
+        seen.append(threading.get_ident())
+
+    await result_of(lambda: seen.append(threading.get_ident()), name="f")
+    await result_of(in_the_loop)
+    assert seen[0] != seen[1] == threading.get_ident()
+
+
+async def test_a_sync_function_that_gives_an_awaitable():
+    """Tools: what a function gives is awaited if it can be."""
+
+    async def later() -> str:
+        return "later"
+
+    assert await result_of(lambda x=1: later(), name="f") == "later"
+
+
+@dataclass
+class Point:
+    x: int
+    on: date
+
+
+class Text(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("given", "result"),
+    [
+        (None, None),
+        ("text", "text"),
+        (Text("text"), "text"),
+        ("\ud800", "\ud800"),
+        ({"a": [1, 2.5, True]}, {"a": [1, 2.5, True]}),
+        (Place(city="Oslo"), {"city": "Oslo", "zip": None}),
+        ([Point(1, date(2024, 2, 1))], [{"x": 1, "on": "2024-02-01"}]),
+        (float("nan"), None),
+        (b"\xff", "_w=="),
+        (Unit.CELSIUS, "c"),
+        ({1}, [1]),
+    ],
+)
+async def test_a_result_is_a_json_value(given: Any, result: Any):
+    """Tools: models, dataclasses, dates and the like become JSON values; a str stays as it is."""
+    got = await result_of(lambda: given, name="f")
+    assert got == result
+    assert type(got) is type(result)
+
+
+async def test_a_result_that_json_does_not_know():
+    """Tools: anything else is its text."""
+    assert (await result_of(lambda: {"lock": threading.Lock()}, name="f"))["lock"].startswith("<unlocked")
+
+
+@pytest.mark.parametrize("error", [ValueError("no such city"), StopIteration("stop"), TimeoutError("slow")])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_failing_tool(error: Exception, is_async: bool, caplog: pytest.LogCaptureFixture):
+    """Tools: an exception is an error for the model, without a traceback; the log has the traceback."""
+
+    def fails() -> None:
+        raise error
+
+    async def fails_later() -> None:
+        raise error
+
+    with caplog.at_level(logging.WARNING, "agents_loop"):
+        result = await result_of(fails_later if is_async else fails, name="f")
+    assert result.startswith("Error: 'f' failed: ")
+    assert str(error) in result or "StopIteration" in result
+    assert "Traceback" not in result
+    assert caplog.records[0].exc_info is not None
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), BudgetExceededError("spent"), KeyboardInterrupt()])
+async def test_what_is_not_swallowed(error: BaseException):
+    """Tools: a cancellation, an interrupt and a limit on spending are no result."""
+
+    async def fails() -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        await result_of(fails)
+
+
+async def test_the_context_of_a_call():
+    """Tools: a parameter of type `ToolContext` is filled in, wherever it stands, and the model does not see it."""
+
+    def remember(what: str, context: ToolContext, times: int = 1) -> None:
+        context.session.state[what] = [context.call.name, context.agent.name, times]
+
+    made = FunctionTool(remember)
+    assert list(made.parameters["properties"]) == ["what", "times"]
+    agent, session = ChatClientAgent(ScriptedChatClient([]), name="Ann"), AgentSession()
+    asked = call({"what": "k"}, "remember")
+    result = await made.run(asked, ToolContext(agent=agent, session=session, call=asked))
+    assert result == FunctionResultContent("call-1", None)
+    assert session.state == {"k": ["remember", "Ann", 1]}
+    assert "wrong: context: Extra inputs" in (await made.run(call({"what": "k", "context": 1}))).result
