@@ -192,8 +192,10 @@ class LoopRun:
         if self._waiting is not None and session is not None and not self._records:
             session.state[STATE_KEY] = self._waiting
 
-    def _wait(self, number: int, requests: list[ToolApprovalRequestContent]) -> None:
-        """Keep in the session what a run needs that continues this one."""
+    def _wait(self, number: int, requests: list[ToolApprovalRequestContent], inner: LoopResult | None) -> None:
+        """Keep in the session what a run needs that continues this one; an inner loop may have replaced the session."""
+        if inner is not None and inner.session is not None:
+            self._sessions.current = inner.session
         session = self._sessions.current
         assert session is not None  # noqa: S101 - there has been an iteration
         waits = PendingRun(
@@ -209,7 +211,7 @@ class LoopRun:
     def _ending_before_evaluation(self, number: int, response: AgentResponse) -> tuple[StopReason, str | None] | None:
         pending = pending_approvals(response)
         if pending:
-            self._wait(number, pending)
+            self._wait(number, pending, LoopResult.of(response))
             tools = ", ".join(request.tool_call.name for request in pending)
             return StopReason.PENDING_APPROVAL, f"waiting for approval of: {tools}"
         if number >= self._max_iterations and not self._options.evaluate_final_iteration:

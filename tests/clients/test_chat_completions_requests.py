@@ -25,6 +25,7 @@ from agents_loop.messages import (
     UsageContent,
     UsageDetails,
 )
+from agents_loop.tools import FunctionTool
 
 ASK = [ChatMessage("user", "hi")]
 CALL = FunctionCallContent("c1", "add", {"a": 1})
@@ -39,6 +40,30 @@ async def test_nothing_is_sent_unless_asked(server: FaultServer, client: OpenAIC
     """Without options a request holds the model and the messages, and nothing else."""
     await client.get_response(ASK)
     assert server.bodies == [{"model": "m", "messages": [{"role": "user", "content": "hi"}]}]
+
+
+async def test_function_tools(server: FaultServer, client: OpenAIChatClient) -> None:
+    """A function tool is declared with its schema; a plain function becomes one, and a mapping goes out as it is."""
+
+    def add(a: int) -> int:
+        """Add one."""
+        return a + 1
+
+    await client.get_response(ASK, ChatOptions(tools=[add, FunctionTool(lambda: 1, name="one"), {"type": "x"}]))
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    nothing = {"type": "object", "properties": {}, "additionalProperties": False}
+    assert server.bodies[-1]["tools"] == [
+        {
+            "type": "function",
+            "function": {
+                "name": "add",
+                "description": "Add one.",
+                "parameters": {**schema, "additionalProperties": False},
+            },
+        },
+        {"type": "function", "function": {"name": "one", "parameters": nothing}},
+        {"type": "x"},
+    ]
 
 
 async def test_options(server: FaultServer, client: OpenAIChatClient) -> None:
