@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     from agents_loop.clients.azure_openai import AzureOpenAIChatClient
     from agents_loop.clients.local import LocalChatClient
     from agents_loop.clients.openai import OpenAIChatClient
+    from agents_loop.context_providers.agent_mode import AgentModeProvider
+    from agents_loop.context_providers.background_agents import BackgroundAgentsProvider
+    from agents_loop.context_providers.background_task import BackgroundTask
     from agents_loop.context_providers.provider import ContextProvider, FinishedRun, ProvidedContext, ProviderContext
+    from agents_loop.context_providers.todo import TodoItem, TodoProvider
     from agents_loop.errors import (
         AgentsLoopError,
         BudgetExceededError,
@@ -46,11 +50,16 @@ if TYPE_CHECKING:
         AIJudgeLoopEvaluatorOptions,
         JudgeFailurePolicy,
     )
+    from agents_loop.evaluators.background_task_completion import (
+        BackgroundTaskCompletionLoopEvaluator,
+        BackgroundTaskCompletionLoopEvaluatorOptions,
+    )
     from agents_loop.evaluators.completion_marker import (
         CompletionMarkerLoopEvaluator,
         CompletionMarkerLoopEvaluatorOptions,
     )
     from agents_loop.evaluators.delegate import DelegateLoopEvaluator
+    from agents_loop.evaluators.todo_completion import TodoCompletionLoopEvaluator, TodoCompletionLoopEvaluatorOptions
     from agents_loop.judging.verdict import JudgeVerdict
     from agents_loop.loop.agent import LoopAgent, LoopEvents
     from agents_loop.loop.context import LoopContext
@@ -108,7 +117,11 @@ _HOMES = {
     "clients.azure_openai": ("AzureOpenAIChatClient",),
     "clients.local": ("LocalChatClient",),
     "clients.openai": ("OpenAIChatClient",),
+    "context_providers.agent_mode": ("AgentModeProvider",),
+    "context_providers.background_agents": ("BackgroundAgentsProvider",),
+    "context_providers.background_task": ("BackgroundTask",),
     "context_providers.provider": ("ContextProvider", "FinishedRun", "ProvidedContext", "ProviderContext"),
+    "context_providers.todo": ("TodoItem", "TodoProvider"),
     "errors": (
         "AgentsLoopError",
         "BudgetExceededError",
@@ -120,8 +133,13 @@ _HOMES = {
         "StreamClosedError",
     ),
     "evaluators.ai_judge": ("AIJudgeLoopEvaluator", "AIJudgeLoopEvaluatorOptions", "JudgeFailurePolicy"),
+    "evaluators.background_task_completion": (
+        "BackgroundTaskCompletionLoopEvaluator",
+        "BackgroundTaskCompletionLoopEvaluatorOptions",
+    ),
     "evaluators.completion_marker": ("CompletionMarkerLoopEvaluator", "CompletionMarkerLoopEvaluatorOptions"),
     "evaluators.delegate": ("DelegateLoopEvaluator",),
+    "evaluators.todo_completion": ("TodoCompletionLoopEvaluator", "TodoCompletionLoopEvaluatorOptions"),
     "judging.verdict": ("JudgeVerdict",),
     "loop.agent": ("LoopAgent", "LoopEvents"),
     "loop.context": ("LoopContext",),
@@ -161,6 +179,7 @@ __all__ = [
     "AIAgent",
     "AIJudgeLoopEvaluator",
     "AIJudgeLoopEvaluatorOptions",
+    "AgentModeProvider",
     "AgentResponded",
     "AgentResponse",
     "AgentResponseStream",
@@ -170,6 +189,10 @@ __all__ = [
     "AgentUpdated",
     "AgentsLoopError",
     "AzureOpenAIChatClient",
+    "BackgroundAgentsProvider",
+    "BackgroundTask",
+    "BackgroundTaskCompletionLoopEvaluator",
+    "BackgroundTaskCompletionLoopEvaluatorOptions",
     "BudgetExceededError",
     "ChatClient",
     "ChatClientAgent",
@@ -219,6 +242,10 @@ __all__ = [
     "StreamClosedError",
     "TextContent",
     "TextReasoningContent",
+    "TodoCompletionLoopEvaluator",
+    "TodoCompletionLoopEvaluatorOptions",
+    "TodoItem",
+    "TodoProvider",
     "ToolApprovalRequestContent",
     "ToolApprovalResponseContent",
     "ToolContext",

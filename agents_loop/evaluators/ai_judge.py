@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias
 
-from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, FinishReason
+from agents_loop.adapting import ChatClientLike, as_chat_client
+from agents_loop.chat_client import ChatOptions, ChatResponse, FinishReason
 from agents_loop.errors import ConfigurationError, JudgeFailedError
 from agents_loop.judging.prompt import CRITERIA_PLACEHOLDER, draw_nonce, fenced_message, render_instructions
 from agents_loop.judging.reading import VerdictReading, read_reply
@@ -78,11 +79,11 @@ class AIJudgeLoopEvaluator(LoopEvaluator):
     lower than the loop's default.
 
     Args:
-        judge_client: The model that judges.
+        judge_client: The model that judges: a `ChatClient`, or whatever `as_chat_client` makes one of.
         options: How it is asked.
 
     Raises:
-        TypeError: The client is `None` or no `ChatClient`.
+        TypeError: The client is `None` or nothing that is known.
     """
 
     CRITERIA_PLACEHOLDER: ClassVar[str] = CRITERIA_PLACEHOLDER
@@ -110,12 +111,10 @@ Your last response does not fully address the original request yet. What is miss
 
 Please go on and deliver the complete answer."""
 
-    def __init__(self, judge_client: ChatClient, options: AIJudgeLoopEvaluatorOptions | None = None) -> None:
-        if not isinstance(judge_client, ChatClient):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"judge_client must be a ChatClient, not {type(judge_client).__name__}")
+    def __init__(self, judge_client: ChatClientLike, options: AIJudgeLoopEvaluatorOptions | None = None) -> None:
         options = options or AIJudgeLoopEvaluatorOptions()
         given = options.instructions
-        self._client = judge_client
+        self._client = as_chat_client(judge_client, name="judge_client")
         self._options = options
         instructions = self.DEFAULT_INSTRUCTIONS if given is None else given
         self._system = ChatMessage(ChatRole.SYSTEM, render_instructions(instructions, options.criteria or ()))

@@ -16,12 +16,18 @@ from agents_loop import (
     AgentRunOptions,
     AgentSession,
     AIJudgeLoopEvaluator,
+    BackgroundAgentsProvider,
+    BackgroundTask,
+    BackgroundTaskCompletionLoopEvaluator,
+    BackgroundTaskCompletionLoopEvaluatorOptions,
     ChatMessage,
     CompletionMarkerLoopEvaluator,
     DelegateLoopEvaluator,
     LoopContext,
     LoopEvaluation,
     LoopEvaluator,
+    TodoCompletionLoopEvaluator,
+    TodoProvider,
 )
 from agents_loop.testing import ScriptedChatClient
 
@@ -43,8 +49,41 @@ def delegate() -> LoopEvaluator:
     return DelegateLoopEvaluator(lambda context: "DONE" not in context.last_response.text)
 
 
-MAKERS = [judge, marker, delegate]
-"""Each makes an evaluator that is satisfied with an answer that holds DONE, and with no other."""
+def todos() -> LoopEvaluator:
+    return TodoCompletionLoopEvaluator()
+
+
+def background_tasks() -> LoopEvaluator:
+    return BackgroundTaskCompletionLoopEvaluator(BackgroundTaskCompletionLoopEvaluatorOptions(wait_timeout_s=0))
+
+
+class StandingTasks(BackgroundAgentsProvider):
+    """Has a task that is running until the work is done, without anything that runs."""
+
+    def __init__(self, *, is_done: bool) -> None:
+        super().__init__({"helper": RecordingAgent()})
+        self._running = () if is_done else (BackgroundTask(1, "helper", "look it up"),)
+
+    def get_running(self, session: AgentSession) -> tuple[BackgroundTask, ...]:
+        return self._running
+
+
+class ProvidedAgent(RecordingAgent):
+    """A recording agent with providers, which say that the work is done or not."""
+
+    def __init__(self, session: AgentSession, *, is_done: bool) -> None:
+        super().__init__()
+        self._providers = [TodoProvider(), StandingTasks(is_done=is_done)]
+        item = self._providers[0].add(session, "say it")
+        if is_done:
+            self._providers[0].complete(session, [item.id])
+
+    def get_service(self, service_type, key=None):
+        return next((provider for provider in self._providers if isinstance(provider, service_type)), None)
+
+
+MAKERS = [judge, marker, delegate, todos, background_tasks]
+"""Each makes an evaluator that is satisfied with an iteration whose answer holds DONE, and with no other."""
 
 
 @pytest.fixture(params=MAKERS, ids=lambda make: make.__name__)
@@ -57,7 +96,7 @@ def context(answer: str) -> LoopContext:
     session = AgentSession(session_id="s", state={"k": [1]})
     session.messages.append(ChatMessage("user", "earlier"))
     return LoopContext(
-        RecordingAgent(),
+        ProvidedAgent(session, is_done="DONE" in answer),
         session,
         [ChatMessage("system", "be brief"), ChatMessage("user", "do it")],
         AgentResponse(answer, response_id="r"),
