@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, Literal, TypeAlias
 
 from agents_loop.agent import AIAgent
@@ -131,7 +130,8 @@ def _is_within(module: str, prefix: str) -> bool:
 @cache
 def _of_others() -> dict[str, str]:
     """The adapters that other installed packages bring, by module prefix."""
-    return {entry.name.rstrip("."): entry.value for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    metadata = import_module("importlib.metadata")  # slow to import, and rarely asked
+    return {entry.name.rstrip("."): entry.value for entry in metadata.entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def _described(x: object) -> str:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import ClassVar, Self
 
+from agents_loop.adapting import AgentLike, as_agent
 from agents_loop.agent import (
     AgentResponse,
     AgentResponseStream,
@@ -55,7 +56,7 @@ class LoopAgent(DelegatingAIAgent):
     about it, stands in its `LoopResult`: `LoopResult.of(response)`, or `LoopResult.of(error)` where it raised.
 
     Args:
-        inner_agent: The agent to run.
+        inner_agent: The agent to run: an `AIAgent`, or whatever `as_agent` makes one of.
         evaluators: One evaluator, or several in order.
         options: How the loop runs.
         logger: Told when the cap ends a run; by default the logger `agents_loop`.
@@ -69,13 +70,13 @@ class LoopAgent(DelegatingAIAgent):
 
     def __init__(
         self,
-        inner_agent: AIAgent,
+        inner_agent: AgentLike,
         evaluators: LoopEvaluator | Sequence[LoopEvaluator],
         options: LoopAgentOptions | None = None,
         *,
         logger: logging.Logger | None = None,
     ) -> None:
-        super().__init__(inner_agent)
+        super().__init__(as_agent(inner_agent, name="inner_agent"))
         self.evaluators = _checked_evaluators(evaluators)
         self.options = LoopAgentOptions() if options is None else options
         if not isinstance(self.options, LoopAgentOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
