@@ -1,0 +1,99 @@
+"""The samples do what they say, with scripted models in place of real ones."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from agents_loop import ChatMessage, FunctionCallContent
+from agents_loop.testing import ScriptedChatClient
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+
+
+def sample(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"sample_{name}", SAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def calls(*named: tuple[str, dict[str, Any]]) -> ChatMessage:
+    return ChatMessage("assistant", [FunctionCallContent(f"c{n}", *each) for n, each in enumerate(named)])
+
+
+@pytest.mark.parametrize("name", ["marker_loop", "todo_loop", "judge_loop", "approval_loop"])
+def test_a_sample_is_short(name: str):
+    """Samples: each is under 60 lines."""
+    assert len((SAMPLES / f"{name}.py").read_text("utf-8").splitlines()) < 60
+
+
+async def test_marker_loop(capsys: pytest.CaptureFixture[str]):
+    """Samples: each iteration begins anew with the request and the feedback so far, until the marker is there."""
+    client = ScriptedChatClient(["- boots", "- boots\n- raincoat", "- boots\n- raincoat\n- map\n<finished/>"])
+    await sample("marker_loop").main(client)
+    assert capsys.readouterr().out.endswith("- map\n<finished/>\n=== satisfied after 3\n")
+    assert [len(call.messages) for call in client.calls] == [2, 3, 3]
+    heard = client.calls[2].messages[2].text
+    assert heard.startswith("## Feedback")
+    assert "\n- boots\n- raincoat\n" in heard
+
+
+async def test_todo_loop(capsys: pytest.CaptureFixture[str]):
+    """Samples: the plan is shown before the work; then the agent is run again until all is complete."""
+    titles = ["hire a piano", "print posters", "rehearse"]
+    client = ScriptedChatClient(
+        [
+            calls(("todo_add", {"items": [{"title": title} for title in titles]})),
+            "That is the plan.",
+            calls(("todo_complete", {"ids": [1]}), ("todo_complete", {"ids": [2]})),
+            "Piano and posters are done.",
+            calls(("todo_complete", {"ids": [3]})),
+            "All is ready.",
+        ]
+    )
+    await sample("todo_loop").main(client)
+    out = capsys.readouterr().out
+    assert out.startswith("planned: 1 hire a piano\nplanned: 2 print posters\nplanned: 3 rehearse\n--- iteration 1\n")
+    assert out.endswith("All is ready.\n=== satisfied after 2, 0 left\n")
+    assert "- 3: rehearse" in client.calls[4].messages[-1].text
+
+
+async def test_judge_loop(capsys: pytest.CaptureFixture[str]):
+    """Samples: the writer hears what the judge misses, until nothing is missing."""
+    writer = ScriptedChatClient(["We are closed.", "We are closed. Open again on 8 March; bread at Miller's."])
+    judge = ScriptedChatClient(
+        ['{"gapAnalysis": "no date, no other shop", "answered": false}', '{"gapAnalysis": "", "answered": true}']
+    )
+    await sample("judge_loop").main(writer, judge)
+    out = capsys.readouterr().out
+    assert "\n\nno date, no other shop\n\n" in out
+    assert ">>> Nothing is missing.\n=== satisfied after 2" in out
+    assert "no date, no other shop" in writer.calls[1].messages[-1].text
+    assert "- It has at most 80 words." in judge.calls[0].messages[0].text
+
+
+async def test_approval_loop(capsys: pytest.CaptureFixture[str]):
+    """Samples: a person is asked before the tool runs; what was rejected did not run, what was approved did, once."""
+    client = ScriptedChatClient(
+        [
+            "Gladly.",
+            calls(("book_table", {"restaurant": "Luigi's", "people": 3})),
+            calls(("book_table", {"restaurant": "Swan", "people": 3})),
+            "You have a table at the Swan.",
+        ]
+    )
+    asked: list[str] = []
+
+    def ask(question: str) -> str:
+        asked.append(question)
+        return "y" if "Swan" in question else "n"
+
+    await sample("approval_loop").main(client, ask)
+    assert len(asked) == 2
+    assert "Luigi's" in asked[0]
+    assert capsys.readouterr().out == "You have a table at the Swan.\n=== satisfied, booked: ['Swan']\n"
