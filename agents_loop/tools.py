@@ -99,7 +99,7 @@ class FunctionTool:
         """
         try:
             given = self._validated(call.arguments)
-        except ValueError as error:
+        except Exception as error:  # noqa: BLE001 - a validator of the caller's may raise anything
             return error_result(call, f"the arguments of {self.name!r} are wrong: {_said(error)}")
         if self._context_parameter is not None:
             given[self._context_parameter] = context
@@ -115,7 +115,7 @@ class FunctionTool:
         if isinstance(arguments, str):
             read = self._arguments.model_validate_json(arguments or "{}")
         else:
-            read = self._arguments.model_validate(dict(arguments or {}))
+            read = self._arguments.model_validate({} if arguments is None else arguments)
         fields = self._arguments.model_fields
         return {str(info.alias): getattr(read, field) for field, info in fields.items()}
 
@@ -201,6 +201,10 @@ def _arguments_model(name: str, function: Callable[..., Any]) -> tuple[type[Base
     for number, parameter in enumerate(inspect.signature(function).parameters.values()):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise ConfigurationError(f"tool {name!r}: a model passes arguments by name, so {parameter} can't be filled")
+        if parameter.name == "self" and number == 0:
+            raise ConfigurationError(
+                f"tool {name!r}: it is a method without its object; pass the bound method, obj.{name}"
+            )
         hint = hints.get(parameter.name, Any)
         if hint is ToolContext or hint == ToolContext | None:
             context_parameter = parameter.name
@@ -254,10 +258,10 @@ def _json_value(result: Any) -> JsonValue:
     return from_json(to_json(result, fallback=str, bytes_mode="base64", inf_nan_mode="null"))
 
 
-def _said(error: ValueError) -> str:
+def _said(error: Exception) -> str:
     """What a model can do something with: each place and what is wrong there."""
     if not isinstance(error, ValidationError):
-        return str(error)
+        return f"{type(error).__name__}: {error}"
     details = error.errors(include_url=False, include_context=False, include_input=False)
     places = [(".".join(str(part) for part in detail["loc"]), detail["msg"]) for detail in details]
     return "; ".join(f"{place}: {message}" if place else message for place, message in places)

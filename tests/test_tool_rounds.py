@@ -5,7 +5,9 @@ import json
 from typing import Any
 
 import pytest
-from fakes import Way, drain, leaving_nothing, says, texts
+from fakes import WAYS, Way, drain, leaving_nothing, says, texts
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agents_loop import (
     AgentResponse,
@@ -62,6 +64,9 @@ def is_balanced(messages: list[ChatMessage]) -> bool:
     asked = [c.call_id for m in messages for c in m.contents if isinstance(c, FunctionCallContent)]
     got = [c.call_id for m in messages for c in m.contents if isinstance(c, FunctionResultContent)]
     return asked == got
+
+
+DECLARED = {"type": "function", "function": {"name": "look", "parameters": {}}}
 
 
 def add(a: int, b: int = 1) -> int:
@@ -276,10 +281,46 @@ async def test_rounds_stay_apart_in_a_stream():
     assert said(merged.messages) == [("assistant", "one", "call add"), ("tool", {"result": 2}), ("assistant", "two")]
 
 
+CALLS = st.sampled_from([("add", {"a": 1}), ("add", "{"), ("nothing", None), ("delete", {"path": "a"}), ("look", {})])
+REPLIES = st.lists(st.tuples(st.lists(CALLS, max_size=3), st.sampled_from([None, "text"])), max_size=5)
+INPUTS = st.lists(st.sampled_from(["yes", "no", "half", "result", "other"]), min_size=1, max_size=5)
+
+
+async def conversation(invoke: Way, replies: Any, inputs: list[str]) -> list[Any]:
+    """What a conversation amounts to: each run's response, and what the session holds after it."""
+    script = [calls(*asked, text=text, usage=UsageDetails(1)) for asked, text in replies]
+    client = ScriptedChatClient([*script, *["done"] * 20])
+    agent = ChatClientAgent(client, tools=[add, Deleter().tool, DECLARED], name="Ann", max_tool_rounds=3)
+    session, amounts = AgentSession(), list[Any]()
+    response = AgentResponse([])
+    for word in inputs:
+        response = await invoke(agent, _input(word, response), session=session)
+        assert is_balanced(session.messages)
+        assert all(is_balanced(call.messages) for call in client.calls)
+        amounts.append((said(response.messages), response.usage, response.finish_reason, said(session.messages)))
+        session = await agent.deserialize_session(await agent.serialize_session(session))
+    return amounts
+
+
+def _input(given: str, last: AgentResponse) -> Any:
+    contents = [content for message in last.messages for content in message.contents]
+    requests = [content for content in contents if isinstance(content, ToolApprovalRequestContent)]
+    asked = [content for content in contents if isinstance(content, FunctionCallContent) and content.name == "look"]
+    if given == "result" and asked:
+        return ChatMessage("tool", [FunctionResultContent(asked[-1].call_id, "seen")])
+    if given in ("yes", "no", "half") and requests and last.messages[-1].contents[-1] in [*requests, *asked]:
+        return answer(last, approved=given != "no", only=0 if given == "half" else None)
+    return given
+
+
+@given(REPLIES, INPUTS)
+async def test_a_conversation_is_the_same_streamed(replies: Any, inputs: list[str]):
+    """Law 8: whatever is called, approved, answered or left open, streamed and not are the same, and balanced (C2)."""
+    ran, streamed = [await conversation(way, replies, inputs) for way in WAYS]
+    assert ran == streamed
+
+
 # Calls that are the caller's to answer
-
-
-DECLARED = {"type": "function", "function": {"name": "look", "parameters": {}}}
 
 
 @pytest.mark.parametrize("stored", [False, True])

@@ -4,13 +4,14 @@ import asyncio
 import functools
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from agents_loop import (
     AgentSession,
@@ -35,6 +36,21 @@ class Place(BaseModel):
 class Unit(Enum):
     CELSIUS = "c"
     FAHRENHEIT = "f"
+
+
+def picky(value: int) -> int:
+    raise KeyError(value)
+
+
+class Greeter:
+    """Greets."""
+
+    def greet(self, name: str) -> str:
+        """Say hello."""
+        return f"hello {name}"
+
+    async def __call__(self, name: str) -> str:
+        return f"hi {name}"
 
 
 def forecast(
@@ -114,6 +130,7 @@ def test_a_function_without_parameters_or_annotations():
         (lambda *args: None, {"name": "f"}, r"\*args"),
         (lambda **rest: None, {"name": "f"}, r"\*\*rest"),
         (lambda x, /: None, {"name": "f"}, "by name"),
+        (Greeter.greet, {}, "bound method"),
     ],
 )
 def test_what_can_not_be_a_tool(function: Any, given: dict[str, Any], said: str):
@@ -129,7 +146,9 @@ def test_annotations_that_can_not_be_read():
 
     def opaque(x: threading.Thread) -> None: ...
 
-    for function in (unknown, opaque):
+    def callback(x: Callable[[], int]) -> None: ...
+
+    for function in (unknown, opaque, callback):
         with pytest.raises(ConfigurationError, match=function.__name__):
             FunctionTool(function)
     with pytest.raises(TypeError, match="callable"):
@@ -154,17 +173,6 @@ def test_the_decorator():
     assert repr(one) == "FunctionTool('one')"
     with pytest.raises(TypeError, match="tool"):
         as_tool("forecast")
-
-
-class Greeter:
-    """Greets."""
-
-    def greet(self, name: str) -> str:
-        """Say hello."""
-        return f"hello {name}"
-
-    async def __call__(self, name: str) -> str:
-        return f"hi {name}"
 
 
 @pytest.mark.parametrize(
@@ -211,6 +219,15 @@ async def test_wrong_arguments(arguments: Any, said: str):
     assert result.startswith("Error: the arguments of 'forecast' are wrong: ")
     assert said in result
     assert "pydantic" not in result
+
+
+async def test_arguments_that_are_no_object():
+    """Tools: whatever a client took for arguments, and whatever a validator raises, is an error for the model."""
+
+    async def f(x: Annotated[int, AfterValidator(picky)]) -> None: ...
+
+    assert "valid dictionary" in await result_of(f, [1])
+    assert await result_of(f, {"x": 1}) == "Error: the arguments of 'f' are wrong: KeyError: 1"
 
 
 async def test_a_sync_function_runs_in_a_thread():

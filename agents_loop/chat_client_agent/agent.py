@@ -15,12 +15,11 @@ from agents_loop.agent import (
 )
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
 from agents_loop.chat_client_agent.held import HELD_KEY, HeldExchange, calls_of, hold
-from agents_loop.chat_client_agent.providing import ProvidedRun
-from agents_loop.chat_client_agent.rounds import Asking, ToolRun
+from agents_loop.chat_client_agent.providing import ProvidedRun, checked_providers
+from agents_loop.chat_client_agent.rounds import Asking, ToolRun, checked_rounds
 from agents_loop.chat_client_agent.shown import Shown, signed, update_of
 from agents_loop.chat_client_agent.toolbox import AutoApprove, Toolbox
 from agents_loop.context_providers.provider import ContextProvider
-from agents_loop.errors import ConfigurationError
 from agents_loop.messages import ChatMessage, ChatRole, FunctionCallContent
 from agents_loop.streams import close_stream
 from agents_loop.tools import Tool, as_tool
@@ -77,9 +76,9 @@ class ChatClientAgent(AIAgent):
         self._options = options
         self.tools = tuple([as_tool(given) for given in tools])
         Toolbox(self.tools)
-        self.context_providers = _checked_providers(context_providers)
+        self.context_providers = checked_providers(context_providers)
         self._auto_approve = auto_approve
-        self._max_tool_rounds = _checked_rounds(max_tool_rounds)
+        self._max_tool_rounds = checked_rounds(max_tool_rounds)
         self._is_plain = not self.tools and not self.context_providers
         """Whether a run is one call, unless its options have tools or its session holds an exchange."""
 
@@ -204,19 +203,3 @@ def _remember(session: AgentSession | None, messages: list[ChatMessage], answer:
                 return
     session.messages += messages
     session.messages += answer.messages
-
-
-def _checked_providers(providers: Sequence[ContextProvider]) -> tuple[ContextProvider, ...]:
-    listed = tuple(providers)
-    for provider in listed:
-        if not isinstance(provider, ContextProvider):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"context_providers must hold ContextProvider, not {provider!r}")
-    return listed
-
-
-def _checked_rounds(rounds: int) -> int:
-    if not isinstance(rounds, int) or isinstance(rounds, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"max_tool_rounds must be an int, not {rounds!r}")
-    if rounds < 1:
-        raise ConfigurationError(f"max_tool_rounds must be at least 1, not {rounds}: without tools there are no rounds")
-    return rounds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
@@ -153,7 +154,7 @@ def hold(session: AgentSession, held: HeldExchange) -> None:
     session.state[HELD_KEY] = {
         "messages": [message_to_json(message) for message in held.messages],
         "calls": [
-            {"call_id": c.call_id, "name": c.name, "arguments": c.arguments, "request_id": request_id}
+            {"call_id": c.call_id, "name": c.name, "arguments": deepcopy(c.arguments), "request_id": request_id}
             for c, request_id in held.calls
         ],
         "open_ids": list(held.open_ids),

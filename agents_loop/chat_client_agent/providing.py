@@ -15,6 +15,19 @@ from agents_loop.tools import Tool
 _LOGGER = logging.getLogger("agents_loop")
 
 
+def checked_providers(providers: Sequence[ContextProvider]) -> tuple[ContextProvider, ...]:
+    """The providers as they are kept.
+
+    Raises:
+        TypeError: One of them is something else.
+    """
+    listed = tuple(providers)
+    for provider in listed:
+        if not isinstance(provider, ContextProvider):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"context_providers must hold ContextProvider, not {provider!r}")
+    return listed
+
+
 class ProvidedRun:
     """Asks providers in order when it is entered, and tells those that were asked when it is left.
 

@@ -22,6 +22,7 @@ from agents_loop.chat_client_agent.held import (
 )
 from agents_loop.chat_client_agent.shown import Shown
 from agents_loop.chat_client_agent.toolbox import Toolbox
+from agents_loop.errors import ConfigurationError
 from agents_loop.ids import new_id
 from agents_loop.messages import ChatMessage, ChatRole, FunctionCallContent
 from agents_loop.streams import close_stream
@@ -43,6 +44,20 @@ class Asking:
     """Asked of every call, the tools apart."""
     max_rounds: int
     """How often calls are run, before a last call without tools."""
+
+
+def checked_rounds(rounds: int) -> int:
+    """The bound on tool rounds.
+
+    Raises:
+        TypeError: It is no int.
+        ConfigurationError: It is less than 1.
+    """
+    if not isinstance(rounds, int) or isinstance(rounds, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"max_tool_rounds must be an int, not {rounds!r}")
+    if rounds < 1:
+        raise ConfigurationError(f"max_tool_rounds must be at least 1, not {rounds}: without tools there are no rounds")
+    return rounds
 
 
 class ToolRun:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from agents_loop.agent import AgentResponse, AgentResponseUpdate, AIAgent
 from agents_loop.chat_client import ChatResponse, ChatResponseUpdate
 from agents_loop.ids import new_id
-from agents_loop.messages import ChatMessage, JsonValue, UsageDetails, sum_usage
+from agents_loop.messages import ChatMessage, JsonValue, sum_usage
 
 
 def signed(message: ChatMessage, name: str | None) -> ChatMessage:
@@ -42,7 +42,7 @@ class Shown:
         self.reply = ChatResponse([])
         """The model's latest."""
         self._messages: list[ChatMessage] = []
-        self._usages: list[UsageDetails | None] = []
+        self._replies: list[ChatResponse] = []
         self._properties: dict[str, JsonValue] = {}
         self._ids: set[str | None] = set()
         self._own_ids: dict[str, str] = {}
@@ -52,7 +52,7 @@ class Shown:
         reply.messages = [signed(message, self.agent.name) for message in reply.messages]
         self.reply = reply
         self._messages += reply.messages
-        self._usages.append(reply.usage)
+        self._replies.append(reply)
         self._properties |= reply.additional_properties or {}
         self._ids |= {message.message_id for message in reply.messages}
         self._own_ids.clear()
@@ -92,13 +92,14 @@ class Shown:
         return replace(piece, message_id=self._own_ids.setdefault(piece.message_id, new_id()))
 
     def response(self) -> AgentResponse:
-        """All of it: the fields of the latest reply, and the usage of all."""
+        """All of it: the usage of all replies, and the fields as they were last given, as in a stream."""
+        replies = self._replies[::-1]
         return AgentResponse(
             self._messages,
-            response_id=self.reply.response_id,
+            response_id=next((reply.response_id for reply in replies if reply.response_id), None),
             agent_id=self.agent.id,
-            usage=sum_usage(self._usages),
-            finish_reason=self.reply.finish_reason,
-            created_at=self.reply.created_at,
+            usage=sum_usage(reply.usage for reply in self._replies),
+            finish_reason=next((reply.finish_reason for reply in replies if reply.finish_reason), None),
+            created_at=next((reply.created_at for reply in replies if reply.created_at is not None), None),
             additional_properties=self._properties or None,
         )
