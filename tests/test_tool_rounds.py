@@ -398,7 +398,8 @@ async def test_several_requests(invoke: Way, deleter: Deleter, together: bool):
     if together:
         last = await invoke(agent, [answer(first, only=1, approved=False), answer(first, only=0)], session=session)
     else:
-        half = await invoke(agent, [answer(first, only=1, approved=False), "be careful"], session=session)
+        given = answer(first, only=1, approved=False)
+        half = await invoke(agent, ChatMessage("user", [*given.contents, "be careful"]), session=session)
         assert said(half.messages) == [("assistant", "may I delete?")]
         assert (deleter.deleted, session.messages, len(client.calls)) == ([], [], 1)
         session = await agent.deserialize_session(await agent.serialize_session(session))
