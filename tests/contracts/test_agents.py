@@ -208,8 +208,8 @@ async def test_closing_a_stream_closes_the_connection(streaming, server):
 
 
 async def test_any_of_them_is_a_line_away(subject, server):
-    """Design: `LoopAgent(as_agent(x), y)` runs; an agent of a framework has its id, and its name where it has one."""
-    looped = LoopAgent(as_agent(subject.make(server)), always(LoopEvaluation.stop()))
+    """Design: `LoopAgent(x, y)` takes the framework's own agent; the loop has its name, where it has one."""
+    looped = LoopAgent(subject.make(server), always(LoopEvaluation.stop()))
     assert (await looped.run("Go.")).text == "ok"
     assert looped.id
     assert looped.name in (None, "worker", "ask")
