@@ -2,7 +2,8 @@
 
     python samples/approval_loop.py
 
-The model must be one that calls tools. For another one change one word: `LocalChatClient` to `OpenAIChatClient`, say.
+It takes a model that calls tools, which the small local ones seldom do: change one word, `LocalChatClient` to
+`OpenAIChatClient`, say.
 """
 
 import asyncio

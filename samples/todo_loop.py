@@ -2,8 +2,8 @@
 
     python samples/todo_loop.py
 
-The list counts in the mode `execute` only, so the plan can be looked at before the work begins. The model must be one
-that calls tools. For another model change one word: `LocalChatClient` to `OpenAIChatClient`, say.
+The list counts in the mode `execute` only, so the plan can be looked at before the work begins. It takes a model that
+calls tools, which the small local ones seldom do: change one word, `LocalChatClient` to `OpenAIChatClient`, say.
 """
 
 import asyncio
@@ -35,6 +35,9 @@ async def main(client: ChatClient) -> None:
     await loop.run(REQUEST, session=session)
     for item in todos.get_items(session):
         print(f"planned: {item.id} {item.title}")
+    if not todos.get_items(session):
+        print("The model wrote no todo: it does not call tools.")
+        return
 
     modes.set_mode(session, "execute")
     result = LoopResult.of(await loop.run("Good. Now do it, and complete each todo.", session=session))

@@ -63,6 +63,12 @@ async def test_todo_loop(capsys: pytest.CaptureFixture[str]):
     assert "- 3: rehearse" in client.calls[4].messages[-1].text
 
 
+async def test_todo_loop_without_tools(capsys: pytest.CaptureFixture[str]):
+    """Samples: where the model plans nothing, an empty list is not taken for work that is done."""
+    await sample("todo_loop").main(ScriptedChatClient(["I will."]))
+    assert capsys.readouterr().out == "The model wrote no todo: it does not call tools.\n"
+
+
 async def test_judge_loop(capsys: pytest.CaptureFixture[str]):
     """Samples: the writer hears what the judge misses, until nothing is missing."""
     writer = ScriptedChatClient(["We are closed.", "We are closed. Open again on 8 March; bread at Miller's."])
