@@ -88,8 +88,9 @@ class SemanticKernelAgent(ForeignAgent[AgentThread | None]):
     ) -> AgentResponse:
         """Invoke the agent."""
         reader = RunReader(self.id)
-        updates = [update async for update in self._run_updates(reader, messages, session, options, streaming=False)]
-        return reader.response(updates)
+        told = self._told(messages, session, options, streaming=False)
+        read = [reader.whole(message) async for message, _ in told]
+        return reader.response([message for message in read if message is not None])
 
     async def stream(
         self,
@@ -102,22 +103,30 @@ class SemanticKernelAgent(ForeignAgent[AgentThread | None]):
         """Invoke the agent, streaming."""
         reader = RunReader(self.id)
         seen: list[AgentResponseUpdate] = []
-        async with aclosing(self._run_updates(reader, messages, session, options, streaming=True)) as updates:
-            async for update in updates:
-                seen.append(update)
+        try:
+            async with aclosing(self._told(messages, session, options, streaming=True)) as told:
+                async for message, is_whole in told:
+                    update = _update_of(reader, message) if is_whole else reader.chunk(message)
+                    if update is not None:
+                        seen.append(update)
+                        yield update
+        except Exception:
+            for update in reader.usage():
                 yield update
-        given.append(reader.response(seen))
+            raise
+        for update in reader.end():
+            yield update
+        given.append(reader.response(AgentResponse.from_updates(seen).messages))
 
-    async def _run_updates(
+    async def _told(
         self,
-        reader: RunReader,
         messages: list[ChatMessage],
         session: AgentSession | None,
         options: AgentRunOptions | None,
         *,
         streaming: bool,
-    ) -> AsyncGenerator[AgentResponseUpdate, None]:
-        """Each message or chunk as updates; the intermediate messages that came before it, before it."""
+    ) -> AsyncGenerator[tuple[ChatMessageContent, bool], None]:
+        """What the agent gives, in order, and whether it is a whole message: each intermediate one is."""
         waiting: list[ChatMessageContent] = []
 
         async def take(message: ChatMessageContent) -> None:
@@ -125,25 +134,16 @@ class SemanticKernelAgent(ForeignAgent[AgentThread | None]):
 
         thread = await self.conversation(session)
         items = self._invoke(kernel_messages(messages), thread, take, options, streaming=streaming)
-        read = reader.chunk if streaming else reader.message
-        try:
-            async with ClosingAll(items):
-                async for item in items:
-                    if item.thread is not thread:
-                        thread = item.thread
-                        self.keep(session, thread)
-                    for update in _drained(reader, waiting):
-                        yield update
-                    for update in read(item.message):
-                        yield update
-            for update in _drained(reader, waiting):
-                yield update
-        except Exception:
-            for update in reader.usage():
-                yield update
-            raise
-        for update in reader.end():
-            yield update
+        async with ClosingAll(items):
+            async for item in items:
+                if item.thread is not thread:
+                    thread = item.thread
+                    self.keep(session, thread)
+                while waiting:
+                    yield waiting.pop(0), True
+                yield item.message, not streaming
+        while waiting:
+            yield waiting.pop(0), True
 
     def _invoke(
         self,
@@ -191,7 +191,6 @@ def _door(agent: Agent, *, streaming: bool) -> Callable[..., AsyncIterable[Agent
     return agent.invoke_stream if streaming else agent.invoke  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
-def _drained(reader: RunReader, waiting: list[ChatMessageContent]) -> list[AgentResponseUpdate]:
-    updates = [update for message in waiting for update in reader.message(message)]
-    waiting.clear()
-    return updates
+def _update_of(reader: RunReader, message: ChatMessageContent) -> AgentResponseUpdate | None:
+    read = reader.whole(message)
+    return None if read is None else reader.update(read)

@@ -121,11 +121,14 @@ def _json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def our_contents(items: Iterable[Any]) -> list[Content]:
+def our_contents(items: Sequence[Any]) -> list[Content]:
     """Items as contents, the function calls last: connectors list them first, and the model wrote them last.
 
     Annotations and file references have no place among our contents; they are left out.
     """
+    if len(items) == 1:  # so is each chunk of a stream
+        content = _content(items[0])
+        return [] if content is None else [content]
     contents = [content for item in items if (content := _content(item)) is not None]
     calls = [content for content in contents if isinstance(content, FunctionCallContent)]
     if not calls:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from semantic_kernel.contents.chat_message_content import ChatMessageContent
@@ -13,7 +13,7 @@ from agents_loop.chat_client import FinishReason
 from agents_loop.ids import new_id
 from agents_loop.integrations.semantic_kernel.contents import our_contents
 from agents_loop.integrations.semantic_kernel.usage import UsageCount
-from agents_loop.messages import ChatRole, Content, TextContent, UsageContent
+from agents_loop.messages import ChatMessage, Content, TextContent, UsageContent
 
 
 class RunReader:
@@ -37,34 +37,42 @@ class RunReader:
         self._finish_reason: str | None = None
         self._created_at: float | None = None
 
-    def message(self, message: ChatMessageContent) -> Iterator[AgentResponseUpdate]:
-        """A whole message, intermediate or final."""
+    def whole(self, message: ChatMessageContent) -> ChatMessage | None:
+        """A whole message, intermediate or final; `None` if all of it was given already."""
         if any(message is known for known in self._known):
-            return
+            return None
         self._known.append(message)
         self._note(message)
-        contents: Sequence[Content] = our_contents(message.items)
-        text = "".join(content.text for content in contents if isinstance(content, TextContent))
-        repeats = bool(self._streamed) and text == "".join(self._streamed)
-        if repeats:
-            contents = [content for content in contents if not isinstance(content, TextContent)]
-        message_id = self._message_id if repeats else None
-        self._close()
-        if contents:
-            yield self._update(message, contents, message_id or new_id())
+        contents = our_contents(message.items)
+        message_id = None
+        if self._message_id is not None:
+            text = "".join(content.text for content in contents if isinstance(content, TextContent))
+            if self._streamed and text == "".join(self._streamed):
+                contents = [content for content in contents if not isinstance(content, TextContent)]
+                message_id = self._message_id
+            self._close()
+        if not contents:
+            return None
+        return ChatMessage(message.role.value, contents, author_name=message.name, message_id=message_id or new_id())
 
-    def chunk(self, chunk: ChatMessageContent) -> Iterator[AgentResponseUpdate]:
-        """A piece of a message."""
+    def chunk(self, chunk: ChatMessageContent) -> AgentResponseUpdate | None:
+        """A piece of a message, if there is something in it to see."""
         self._note(chunk)
         contents = our_contents(chunk.items)
         if not contents:
-            return
+            return None
         attempt = getattr(chunk, "function_invoke_attempt", None)
         if self._message_id is None or attempt != self._attempt:
             self._close()
             self._message_id, self._attempt = new_id(), attempt
-        self._streamed += [content.text for content in contents if isinstance(content, TextContent)]
-        yield self._update(chunk, contents, self._message_id)
+        for content in contents:
+            if type(content) is TextContent:
+                self._streamed.append(content.text)
+        return self._update(chunk.role.value, contents, chunk.name, self._message_id)
+
+    def update(self, message: ChatMessage) -> AgentResponseUpdate:
+        """A whole message as an update."""
+        return self._update(message.role, message.contents, message.author_name, message.message_id)
 
     def usage(self) -> Iterator[AgentResponseUpdate]:
         """What the run has cost so far, if it was reported; a broken run has cost that too."""
@@ -84,11 +92,16 @@ class RunReader:
             created_at=self._created_at,
         )
 
-    def response(self, updates: list[AgentResponseUpdate]) -> AgentResponse:
-        """The whole response that the updates amount to."""
-        response = AgentResponse.from_updates(updates)
-        response.agent_id, response.response_id = self._agent_id, self._response_id
-        return response
+    def response(self, messages: list[ChatMessage]) -> AgentResponse:
+        """The whole response."""
+        return AgentResponse(
+            messages,
+            response_id=self._response_id,
+            agent_id=self._agent_id,
+            usage=self._usage.total,
+            finish_reason=self._finish_reason,
+            created_at=self._created_at,
+        )
 
     def _close(self) -> None:
         """What comes next is another message."""
@@ -96,15 +109,20 @@ class RunReader:
         self._streamed = []
 
     def _note(self, message: ChatMessageContent) -> None:
-        self._usage.take(message)
-        self._finish_reason = read_finish_reason(message) or self._finish_reason
-        self._created_at = read_time(message) or self._created_at
+        if message.metadata:
+            self._usage.take(message)
+            if self._created_at is None:
+                self._created_at = read_time(message)
+        if message.finish_reason is not None:
+            self._finish_reason = read_finish_reason(message)
 
-    def _update(self, message: ChatMessageContent, contents: Sequence[Content], message_id: str) -> AgentResponseUpdate:
+    def _update(
+        self, role: str, contents: list[Content], author_name: str | None, message_id: str | None
+    ) -> AgentResponseUpdate:
         return AgentResponseUpdate(
-            message.role.value or ChatRole.ASSISTANT,
+            role,
             contents,
-            author_name=message.name,
+            author_name=author_name,
             agent_id=self._agent_id,
             response_id=self._response_id,
             message_id=message_id,

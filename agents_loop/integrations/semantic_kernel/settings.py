@@ -18,6 +18,7 @@ from semantic_kernel.connectors.ai.prompt_execution_settings import PromptExecut
 
 from agents_loop.chat_client import ChatOptions, JsonSchemaFormat, ResponseFormat
 from agents_loop.errors import ConfigurationError
+from agents_loop.tools import FunctionTool, Tool, as_tool
 
 _NAMES: dict[str, tuple[str, ...]] = {
     "model_id": ("ai_model_id", "model"),
@@ -28,7 +29,6 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "seed": ("seed", "random_seed"),
     "frequency_penalty": ("frequency_penalty",),
     "presence_penalty": ("presence_penalty",),
-    "tools": ("tools",),
 }
 """Our options, and the names under which services know them; the first that is there is used."""
 
@@ -72,14 +72,27 @@ def _asked(options: ChatOptions, known: Collection[str], owner: str) -> dict[str
     asked: dict[str, Any] = {}
     for option, names in _NAMES.items():
         value = getattr(options, option)
-        if value is None or value == ():
+        if value is None:
             continue
         name = next((name for name in names if name in known), None)
         if name is None:
             raise ConfigurationError(f"{owner} has no setting for {option}={value!r}: leave it out")
         asked[name] = list(cast("Sequence[Any]", value)) if isinstance(value, list | tuple) else value
+    if options.tools:
+        if "tools" not in known:
+            raise ConfigurationError(f"{owner} has no setting for tools: leave them out")
+        asked["tools"] = [_declared(tool) for tool in options.tools]
     asked |= _format(options.response_format, known)
     return asked | _others(options.additional_properties or {}, known, owner)
+
+
+def _declared(given: Tool) -> dict[str, Any]:
+    """A function tool as the chat completions API declares it; a mapping as it stands. Semantic Kernel runs neither."""
+    tool = as_tool(given)
+    if not isinstance(tool, FunctionTool):
+        return dict(tool)
+    function = {"name": tool.name, "description": tool.description or "", "parameters": tool.parameters}
+    return {"type": "function", "function": function}
 
 
 def _others(properties: Mapping[str, Any], known: Collection[str], owner: str) -> dict[str, Any]:

@@ -10,19 +10,9 @@ from semantic_kernel.contents.streaming_chat_message_content import StreamingCha
 
 from agents_loop.messages import UsageDetails, sum_usage
 
-_ADDITIONAL_COUNTS = {
-    (("prompt_tokens_details", "input_tokens_details"), "audio_tokens"): "InputTokenDetails.AudioTokenCount",
-    (("completion_tokens_details", "output_tokens_details"), "audio_tokens"): "OutputTokenDetails.AudioTokenCount",
-    (
-        ("completion_tokens_details",),
-        "accepted_prediction_tokens",
-    ): "OutputTokenDetails.AcceptedPredictionTokenCount",
-    (
-        ("completion_tokens_details",),
-        "rejected_prediction_tokens",
-    ): "OutputTokenDetails.RejectedPredictionTokenCount",
-}
-"""The ancestor's names for what `UsageDetails` has no field for."""
+_INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
+_OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details")
+_NOTHING: Mapping[str, Any] = {}
 
 
 class UsageCount:
@@ -38,7 +28,10 @@ class UsageCount:
 
     def take(self, message: ChatMessageContent) -> None:
         """Note what a message or a chunk reports."""
-        usage = message.metadata.get("usage")
+        metadata = message.metadata
+        usage = metadata.get("usage") if metadata else None
+        if usage is None:
+            return
         details = read_usage(usage)
         if details is not None:
             self._kept.append(usage)  # so that no other object gets its identity
@@ -69,32 +62,46 @@ def read_usage(usage: Any) -> UsageDetails | None:
     """
     if usage is None:
         return None
-    more = {name: _count(usage, (key,), owners) for (owners, key), name in _ADDITIONAL_COUNTS.items()}
+    fields = _fields(usage)
+    sent, received = _fields_of(fields, _INPUT_DETAILS), _fields_of(fields, _OUTPUT_DETAILS)
     details = UsageDetails(
-        _count(usage, ("prompt_tokens", "input_tokens")),
-        _count(usage, ("completion_tokens", "output_tokens")),
-        _count(usage, ("total_tokens",)),
-        _count(usage, ("cached_tokens",), ("prompt_tokens_details", "input_tokens_details")),
-        _count(usage, ("reasoning_tokens",), ("completion_tokens_details", "output_tokens_details")),
-        {name: count for name, count in more.items() if count is not None} or None,
+        _count(fields, "prompt_tokens", "input_tokens"),
+        _count(fields, "completion_tokens", "output_tokens"),
+        _count(fields, "total_tokens"),
+        _count(sent, "cached_tokens"),
+        _count(received, "reasoning_tokens"),
+        _additional_counts(sent, received) if sent or received else None,
     )
-    sent, received = details.input_token_count, details.output_token_count
-    if details.total_token_count is None and sent is not None and received is not None:
-        details.total_token_count = sent + received
+    if details.total_token_count is None and None not in (details.input_token_count, details.output_token_count):
+        details.total_token_count = (details.input_token_count or 0) + (details.output_token_count or 0)
     return None if details == UsageDetails() else details
 
 
-def _count(usage: Any, names: tuple[str, ...], owners: tuple[str, ...] = ()) -> int | None:
-    holders = [_field(usage, owner) for owner in owners] if owners else [usage]
-    for holder in holders:
-        for name in names:
-            count = _field(holder, name)
-            if isinstance(count, int) and not isinstance(count, bool):
-                return count
+def _additional_counts(sent: Mapping[str, Any], received: Mapping[str, Any]) -> dict[str, int] | None:
+    """The ancestor's names for what `UsageDetails` has no field for."""
+    counts = {
+        "InputTokenDetails.AudioTokenCount": _count(sent, "audio_tokens"),
+        "OutputTokenDetails.AudioTokenCount": _count(received, "audio_tokens"),
+        "OutputTokenDetails.AcceptedPredictionTokenCount": _count(received, "accepted_prediction_tokens"),
+        "OutputTokenDetails.RejectedPredictionTokenCount": _count(received, "rejected_prediction_tokens"),
+    }
+    return {name: count for name, count in counts.items() if count is not None} or None
+
+
+def _count(fields: Mapping[str, Any], *names: str) -> int | None:
+    for name in names:
+        count = fields.get(name)
+        if type(count) is int:
+            return count
     return None
 
 
-def _field(holder: Any, name: str) -> Any:
-    if isinstance(holder, Mapping):
-        return cast("Mapping[str, Any]", holder).get(name)
-    return getattr(holder, name, None)
+def _fields_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any]:
+    return next((_fields(held) for name in names if (held := fields.get(name)) is not None), _NOTHING)
+
+
+def _fields(holder: Any) -> Mapping[str, Any]:
+    """What a mapping or an object holds, by name; asking pydantic's models for what they lack is slow."""
+    if isinstance(holder, dict | Mapping):
+        return cast("Mapping[str, Any]", holder)
+    return getattr(holder, "__dict__", _NOTHING)

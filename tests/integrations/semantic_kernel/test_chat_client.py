@@ -234,6 +234,21 @@ async def test_tool_calls_are_contents_and_nothing_is_run(ask: Ask, openai_servi
     assert len(server.requests) == 1
 
 
+async def test_our_tools_are_declared_and_run_by_our_agent(openai_service, server: FaultServer):
+    """Adapters: a chat client agent over a service of Semantic Kernel runs its own tools."""
+
+    def look(city: str) -> str:
+        """The weather in a city."""
+        return f"rain in {city}"
+
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"city": "Oslo"}'}}
+    server.add(Completion(content=None, tool_calls=(call,), finish_reason="tool_calls"), Completion(content="Rain."))
+    agent = ChatClientAgent(SemanticKernelChatClient(openai_service), tools=[look])
+    assert (await agent.run("Weather?")).messages[-1].text == "Rain."
+    assert server.bodies[0]["tools"][0]["function"]["description"] == "The weather in a city."
+    assert server.bodies[1]["messages"][-1] == {"role": "tool", "tool_call_id": "c1", "content": "rain in Oslo"}
+
+
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
 async def test_an_answer_that_ended_early_says_why(ask: Ask, openai_service, server: FaultServer, reason):
     """Adapters: an answer that was cut off or filtered is an answer."""
