@@ -68,15 +68,19 @@ class StandingTasks(BackgroundAgentsProvider):
         return self._running
 
 
+TODOS = TodoProvider()
+TASKS = {is_done: StandingTasks(is_done=is_done) for is_done in (True, False)}
+
+
 class ProvidedAgent(RecordingAgent):
     """A recording agent with providers, which say that the work is done or not."""
 
     def __init__(self, session: AgentSession, *, is_done: bool) -> None:
         super().__init__()
-        self._providers = [TodoProvider(), StandingTasks(is_done=is_done)]
-        item = self._providers[0].add(session, "say it")
+        self._providers = [TODOS, TASKS[is_done]]
+        item = TODOS.add(session, "say it")
         if is_done:
-            self._providers[0].complete(session, [item.id])
+            TODOS.complete(session, [item.id])
 
     def get_service(self, service_type, key=None):
         return next((provider for provider in self._providers if isinstance(provider, service_type)), None)
