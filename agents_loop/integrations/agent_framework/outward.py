@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import cache
 from typing import Any, Literal, TypeAlias
@@ -16,6 +17,7 @@ from agents_loop.messages import ChatRole
 
 Iterations: TypeAlias = Literal["last", "all"]
 _STATE_KEY = "agents_loop"
+"""Under which a session of the framework holds ours: as a str, for of a dict with a `type` it would make an object."""
 _WHAT = "as_agent_framework_agent"
 
 
@@ -61,7 +63,7 @@ class _Adapter:
         ours = await self._session(session)
         response = await self.agent.run(from_framework(messages), session=ours)
         if ours is not None:
-            session.state[_STATE_KEY] = await self.agent.serialize_session(ours)
+            session.state[_STATE_KEY] = json.dumps(await self.agent.serialize_session(ours))
         return self._to_response(self._shown(response))
 
     async def _session(self, theirs: Any) -> AgentSession | None:
@@ -70,7 +72,7 @@ class _Adapter:
         if theirs not in self._sessions:
             state = theirs.state.get(_STATE_KEY)
             read, make = self.agent.deserialize_session, self.agent.create_session
-            self._sessions[theirs] = await (make() if state is None else read(state))
+            self._sessions[theirs] = await (make() if state is None else read(json.loads(state)))
         return self._sessions[theirs]
 
     def _shown(self, response: AgentResponse) -> AgentResponse:
