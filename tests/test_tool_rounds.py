@@ -238,12 +238,14 @@ async def test_the_bound_on_rounds(invoke: Way):
 async def test_a_model_that_calls_past_the_bound(invoke: Way, deleter: Deleter):
     """Tools: a call in the last reply is not run, nor asked about; its result says why, and the session is balanced."""
     client, session = ScriptedChatClient([calls(("add", {"a": 1})), calls(("delete", {"path": "a"}))]), AgentSession()
-    agent = ChatClientAgent(client, tools=[add, deleter.tool], max_tool_rounds=1, options=ChatOptions(seed=1))
+    options = ChatOptions(seed=1, additional_properties={"tool_choice": "auto", "user": "me"})
+    agent = ChatClientAgent(client, tools=[add, deleter.tool], max_tool_rounds=1, options=options)
     response = await invoke(agent, "go", session=session)
     assert "limit of tool rounds" in response.messages[-1].contents[0].result
     assert is_balanced(session.messages)
     assert deleter.deleted == []
-    assert client.calls[1].options == ChatOptions(seed=1)
+    assert client.calls[0].options.additional_properties == options.additional_properties
+    assert client.calls[1].options == ChatOptions(seed=1, additional_properties={"user": "me"})
 
 
 async def test_tools_of_a_run(invoke: Way):

@@ -29,6 +29,8 @@ from agents_loop.streams import close_stream
 from agents_loop.tools import error_result
 
 Said = TypeVar("Said", ChatMessage, ChatResponseUpdate)
+_OF_TOOLS = ("tool_choice", "parallel_tool_calls")
+"""Parameters that a provider rejects where no tool is offered."""
 OUT_OF_ROUNDS = "the call was not run: the limit of tool rounds is reached"
 
 
@@ -184,7 +186,10 @@ class ToolRun:
 
 
 def _with_tools(options: ChatOptions | None, toolbox: Toolbox, *, with_tools: bool) -> ChatOptions | None:
-    tools = toolbox.offered if with_tools else ()
+    """A call's options: with what is offered, or without tools and whatever is said about them."""
     if options is None:
-        return ChatOptions(tools=tools) if tools else None
-    return replace(options, tools=tools)
+        return ChatOptions(tools=toolbox.offered) if with_tools and toolbox.offered else None
+    if with_tools:
+        return replace(options, tools=toolbox.offered)
+    further = {name: value for name, value in (options.additional_properties or {}).items() if name not in _OF_TOOLS}
+    return replace(options, tools=(), additional_properties=further or None)
