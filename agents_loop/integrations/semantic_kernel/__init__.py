@@ -23,11 +23,11 @@ from semantic_kernel.connectors.ai.chat_completion_client_base import ChatComple
 from agents_loop.integrations.semantic_kernel.agent import SemanticKernelAgent
 from agents_loop.integrations.semantic_kernel.chat_client import SemanticKernelChatClient
 from agents_loop.integrations.semantic_kernel.kernel_agent import (
-    AgentSessionThread,
     KernelAgent,
     LoopDetails,
     as_semantic_kernel_agent,
 )
+from agents_loop.integrations.semantic_kernel.session_thread import AgentSessionThread
 
 __all__ = [
     "AgentSessionThread",

@@ -24,6 +24,7 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.ids import new_id
 from agents_loop.messages import (
     ChatMessage,
+    ChatRole,
     Content,
     DataContent,
     ErrorContent,
@@ -119,6 +120,13 @@ def _binary(data: bytes, media_type: str) -> BinaryContent:
 
 def _json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def our_message(message: str | ChatMessageContent) -> ChatMessage:
+    """One message of Semantic Kernel as ours."""
+    if isinstance(message, str):
+        return ChatMessage(ChatRole.USER, message)
+    return ChatMessage(message.role.value, our_contents(message.items), author_name=message.name)
 
 
 def our_contents(items: Sequence[Any]) -> list[Content]:

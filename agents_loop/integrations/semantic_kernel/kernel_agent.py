@@ -18,7 +18,8 @@ from semantic_kernel.contents.utils.author_role import AuthorRole
 
 from agents_loop.agent import AgentResponse, AgentResponseUpdate, AgentRunOptions, AgentSession, AIAgent
 from agents_loop.errors import ConfigurationError
-from agents_loop.integrations.semantic_kernel.contents import kernel_items, kernel_messages, our_contents
+from agents_loop.integrations.semantic_kernel.contents import kernel_items, kernel_messages, our_message
+from agents_loop.integrations.semantic_kernel.session_thread import AgentSessionThread
 from agents_loop.loop.agent import LoopAgent
 from agents_loop.loop.answer import answer_messages
 from agents_loop.loop.result import LoopResult
@@ -28,42 +29,6 @@ Streams: TypeAlias = Literal["final", "all"]
 """What `invoke_stream` gives of a loop: the final iteration alone, or all of them as they come."""
 KernelMessages: TypeAlias = str | ChatMessageContent | Sequence[str | ChatMessageContent] | None
 OnIntermediate: TypeAlias = Callable[[ChatMessageContent], Awaitable[None]] | None
-
-
-class AgentSessionThread(AgentThread):
-    """A thread of Semantic Kernel that is one of our sessions.
-
-    Messages that others add to it are sent with the agent's next input.
-
-    Args:
-        agent: Whose session it is.
-        session: The session, if there is one already.
-    """
-
-    def __init__(self, agent: AIAgent, session: AgentSession | None = None) -> None:
-        super().__init__()
-        self._agent = agent
-        self.session = session
-        self.pending: list[ChatMessage] = []
-        self._id = None if session is None else session.session_id
-
-    async def started(self) -> AgentSession:
-        """The session, made if there is none yet."""
-        await self.create()
-        assert self.session is not None  # noqa: S101 - creating a thread makes its session
-        return self.session
-
-    async def _create(self) -> str:
-        if self.session is None:
-            self.session = await self._agent.create_session()
-        return self.session.session_id
-
-    async def _delete(self) -> None:
-        self.session = None
-        self.pending.clear()
-
-    async def _on_new_message(self, new_message: ChatMessageContent) -> None:
-        self.pending.append(_our_message(new_message))
 
 
 class LoopDetails(BaseModel):
@@ -151,7 +116,7 @@ class KernelAgent(Agent):
         yield self._chunk(run.thread, [], self._metadata(response))
 
     async def _begin(self, messages: KernelMessages, thread: AgentThread | None) -> _Run:
-        given = [_our_message(message) for message in _listed(messages)]
+        given = [our_message(message) for message in _listed(messages)]
         if thread is None:
             thread = AgentSessionThread(self.inner_agent)
         if isinstance(thread, AgentSessionThread):
@@ -162,7 +127,7 @@ class KernelAgent(Agent):
         if isinstance(thread, ChatHistoryAgentThread):
             for message in _listed(messages):
                 await thread.on_new_message(_kernel_message(message))
-            history = [_our_message(message) async for message in thread.get_messages()]
+            history = [our_message(message) async for message in thread.get_messages()]
             return _Run(thread, await self.inner_agent.create_session(), history)
         raise ConfigurationError(
             f"thread must be an AgentSessionThread or a ChatHistoryAgentThread, not a {type(thread).__name__}"
@@ -257,12 +222,6 @@ def _listed(messages: KernelMessages) -> list[str | ChatMessageContent]:
 
 def _kernel_message(message: str | ChatMessageContent) -> ChatMessageContent:
     return ChatMessageContent(role=AuthorRole.USER, content=message) if isinstance(message, str) else message
-
-
-def _our_message(message: str | ChatMessageContent) -> ChatMessage:
-    if isinstance(message, str):
-        return ChatMessage(ChatRole.USER, message)
-    return ChatMessage(message.role.value, our_contents(message.items), author_name=message.name)
 
 
 def _options(given: dict[str, Any]) -> AgentRunOptions | None:
