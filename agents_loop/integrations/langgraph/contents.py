@@ -51,6 +51,8 @@ def contents_of(message: Any) -> list[Content]:
     """The contents of a message of the state."""
     if message.type == "tool":
         return [FunctionResultContent(message.tool_call_id, _json(message.content))]
+    if isinstance(message.content, str) and not getattr(message, "tool_calls", None) and not message.additional_kwargs:
+        return [TextContent(message.content)] if message.content else []  # plain text: blocks are slow to make
     return [content for block in message.content_blocks if (content := _from_block(block)) is not None]
 
 
