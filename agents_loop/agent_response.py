@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
+from agents_loop.chat_client import ChatResponseUpdate
 from agents_loop.errors import StreamClosedError
 from agents_loop.ids import new_id
 from agents_loop.messages import (
@@ -78,6 +79,23 @@ class AgentResponseUpdate(ResponseUpdate):
         )
         self.agent_id = agent_id
 
+    @classmethod
+    def from_chat(
+        cls, piece: ChatResponseUpdate, *, agent_id: str | None, author_name: str | None = None
+    ) -> AgentResponseUpdate:
+        """A piece of a model's answer as a piece of the answer of the agent that asked it."""
+        return cls(
+            piece.role,
+            piece.contents,
+            author_name=piece.author_name or author_name,
+            agent_id=agent_id,
+            response_id=piece.response_id,
+            message_id=piece.message_id,
+            finish_reason=piece.finish_reason,
+            created_at=piece.created_at,
+            additional_properties=piece.additional_properties,
+        )
+
 
 class StreamedRun(Protocol):
     """The run behind a stream, where there is more to it than its pieces."""
@@ -142,7 +160,10 @@ class AgentResponseStream:
         if self._error is not None:
             raise self._error
         if not self._is_whole:
-            raise StreamClosedError("the stream was closed before its end, so there is no final response")
+            closed = StreamClosedError("the stream was closed before its end, so there is no final response")
+            if self.run is not None:
+                self.run.end(closed)
+            raise closed
         return AgentResponse.from_updates(self._seen) if self._final is None else self._final()
 
     async def aclose(self) -> None:

@@ -260,7 +260,14 @@ def as_messages(
     Raises:
         TypeError: It is, or holds, something else.
     """
-    if type(messages) is not list and type(messages) is not tuple:
+    if type(messages) is list or type(messages) is tuple:
+        known = cast("Sequence[ChatMessage]", messages)
+        for message in known:
+            if type(message) is not ChatMessage:
+                break
+        else:
+            return list(known)
+    else:
         if messages is None:
             return []
         if isinstance(messages, str | ChatMessage):
@@ -277,6 +284,12 @@ def _as_message(message: str | ChatMessage, role: str) -> ChatMessage:
     if isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
         return message
     raise TypeError(f"messages must hold str and ChatMessage, not {type(message).__name__}: {message!r}")
+
+
+def error_text(messages: Sequence[ChatMessage]) -> str:
+    """What the errors within messages say, joined; empty without one."""
+    contents = [content for message in messages for content in message.contents]
+    return "; ".join([content.message for content in contents if isinstance(content, ErrorContent)])
 
 
 def join_text(messages: Sequence[ChatMessage]) -> str:

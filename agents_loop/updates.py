@@ -91,8 +91,13 @@ class Response:
 
     def __post_init__(self) -> None:
         given = self.messages
-        if type(given) is not list or not all([type(message) is ChatMessage for message in given]):  # noqa: C419 - a list is quicker here
-            self.messages = as_messages(given, ChatRole.ASSISTANT)
+        if type(given) is list:
+            for message in given:
+                if type(message) is not ChatMessage:
+                    break
+            else:
+                return
+        self.messages = as_messages(given, ChatRole.ASSISTANT)
 
     @property
     def text(self) -> str:
@@ -167,6 +172,8 @@ def _message_for(
     if last is None:
         return None
     response_id, message = last
+    if update.role is None and message.role in (ChatRole.USER, ChatRole.SYSTEM):
+        return None
     continues = (
         _same(update.response_id, response_id)
         and _same(update.message_id, message.message_id)

@@ -8,15 +8,14 @@ from typing import ClassVar, Literal, TypeAlias
 
 from agents_loop.adapting import ChatClientLike, as_chat_client
 from agents_loop.chat_client import ChatOptions, ChatResponse, FinishReason
-from agents_loop.errors import ConfigurationError, JudgeFailedError
+from agents_loop.errors import BudgetExceededError, ConfigurationError, JudgeFailedError
 from agents_loop.judging.prompt import CRITERIA_PLACEHOLDER, draw_nonce, fenced_message, render_instructions
 from agents_loop.judging.reading import VerdictReading, read_reply
-from agents_loop.judging.verdict import DONE_VERDICT_MARKER, MORE_VERDICT_MARKER, UNKNOWN_GAP, VERDICT_FORMAT
+from agents_loop.judging.verdict import DONE_VERDICT_MARKER, MORE_VERDICT_MARKER, VERDICT_FORMAT
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
-from agents_loop.messages import ChatMessage, ChatRole, ErrorContent
-from agents_loop.templates import fill
+from agents_loop.messages import ChatMessage, ChatRole, error_text
 
 FailureAction: TypeAlias = Literal["raise", "continue"]
 
@@ -25,10 +24,12 @@ FailureAction: TypeAlias = Literal["raise", "continue"]
 class JudgeFailurePolicy:
     """What happens, by cause, when the judge gives no verdict.
 
-    `raise` ends the run with an exception that carries the `LoopResult` so far; `continue` runs the agent again with
-    the gap `<unknown>`. An exception of the judge's client always reaches the caller as it was raised.
+    `raise` ends the run with an exception that carries the `LoopResult` so far; `continue` runs the agent again. A
+    failure says nothing of the answer, so the agent is not told of it.
     """
 
+    error: FailureAction = "raise"
+    """The judge's client raised: it is down, say. Raised as it is; a spent budget always is."""
     length: FailureAction = "raise"
     """The reply was cut off by a token limit."""
     refusal: FailureAction = "raise"
@@ -48,6 +49,7 @@ class AIJudgeLoopEvaluatorOptions:
 
     Raises:
         TypeError: `criteria` is a str, or holds something else than str.
+        ConfigurationError: `chat_options` holds tools.
     """
 
     instructions: str | None = None
@@ -63,6 +65,8 @@ class AIJudgeLoopEvaluatorOptions:
     """Names the fences: unguessable in use, fixed in a snapshot test."""
 
     def __post_init__(self) -> None:
+        if self.chat_options is not None and self.chat_options.tools:
+            raise ConfigurationError("chat_options must hold no tools: a judge is called without any")
         if isinstance(self.criteria, str):
             raise TypeError("criteria must be a sequence of str, not one str")
         for criterion in self.criteria or ():
@@ -136,11 +140,20 @@ Please go on and deliver the complete answer."""
         Raises:
             JudgeFailedError: The judge's reply was cut off, refused or filtered, and the policy is to raise.
         """
-        response = await self._client.get_response(self.build_messages(context), self._chat_options)
+        try:
+            response = await self._client.get_response(self.build_messages(context), self._chat_options)
+        except BudgetExceededError:
+            raise
+        except Exception as error:
+            if self._options.on_failure.error == "raise":
+                raise
+            return _without_verdict(f"{type(error).__name__}: {error}")
         context.report_usage(response.usage)
         cause = _FAILURES.get(response.finish_reason)
         if cause is not None:
-            return self._without_verdict(response, cause)
+            if getattr(self._options.on_failure, cause) == "raise":
+                raise JudgeFailedError(cause, error_text(response.messages))
+            return _without_verdict(cause)
         reading = read_reply(_verdict_text(response))
         if not reading.readable and self._options.on_failure.unreadable == "raise":
             raise JudgeFailedError("unreadable", "neither a boolean nor a marker in the reply")
@@ -148,13 +161,12 @@ Please go on and deliver the complete answer."""
             return LoopEvaluation.stop(details=_details(reading))
         return LoopEvaluation.continue_(self._feedback(reading.gap), details=_details(reading))
 
-    def _without_verdict(self, response: ChatResponse, cause: str) -> LoopEvaluation:
-        if getattr(self._options.on_failure, cause) == "raise":
-            raise JudgeFailedError(cause, _error_text(response))
-        return LoopEvaluation.continue_(self._feedback(UNKNOWN_GAP), note=f"the judge gave no verdict: {cause}")
-
     def _feedback(self, gap: str) -> str:
-        return fill(self._template, {self.GAP_ANALYSIS_PLACEHOLDER: gap})
+        return self._template.replace(self.GAP_ANALYSIS_PLACEHOLDER, gap)
+
+
+def _without_verdict(cause: str) -> LoopEvaluation:
+    return LoopEvaluation.continue_(note=f"the judge gave no verdict: {cause}")
 
 
 def _details(reading: VerdictReading) -> dict[str, object]:
@@ -175,8 +187,3 @@ def _verdict_text(response: ChatResponse) -> str:
         if message.role == "assistant" and (text := message.text).strip():
             return text
     return ""
-
-
-def _error_text(response: ChatResponse) -> str:
-    contents = [content for message in response.messages for content in message.contents]
-    return "; ".join([content.message for content in contents if isinstance(content, ErrorContent)])

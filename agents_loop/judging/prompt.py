@@ -28,6 +28,7 @@ _CLOSING = (
     '"answered": true}. Otherwise name in gapAnalysis what is missing, with answered false.'
 )
 """Said last, since small models go by what they read last: without it they name a gap in every answer."""
+_NOTHING = "[the response has no text, no image and no file]"
 _MOST_DRAWS = 100
 """A drawn nonce is in a text once in 2**64 times; who injects a source that repeats itself hears of it."""
 
@@ -56,7 +57,7 @@ def fenced_message(
         ConfigurationError: The nonce source keeps giving what the texts contain.
     """
     asked = _pieces(request)
-    given = _pieces(answer_messages(response))
+    given = _pieces(_judged(response)) or [_NOTHING]
     nonce = _unused_nonce([*asked, *given], new_nonce)
     request_tag, answer_tag = f"original_request_{nonce}", f"latest_response_{nonce}"
     before = (
@@ -110,10 +111,18 @@ def _shown(content: Content) -> str | Content | None:
             return None
 
 
-def _joined(pieces: Sequence[str | Content]) -> list[Content]:
-    """Contents in which neighbouring texts are one."""
+def _judged(response: AgentResponse) -> Sequence[ChatMessage]:
+    """The answer's messages; with the tools' results, where the response ends with them."""
+    answer = answer_messages(response)
+    if not response.messages or response.messages[-1].role != "tool":
+        return answer
+    return [*answer, *[message for message in response.messages if message.role == "tool"]]
+
+
+def _joined(pieces: Sequence[str | Content]) -> str | list[Content]:
+    """Contents in which neighbouring texts are one; a str where there is nothing but text."""
     try:
-        return [TextContent("".join(cast("Sequence[str]", pieces)))]
+        return "".join(cast("Sequence[str]", pieces))
     except TypeError:  # there are images or files among them
         pass
     contents: list[Content] = []

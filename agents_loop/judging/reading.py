@@ -26,20 +26,26 @@ class VerdictReading(NamedTuple):
 def read_reply(reply: str) -> VerdictReading:
     """Read a judge's reply.
 
-    It passes in two ways: the reply is one JSON object whose `answered` is true; or there is no object with an
-    `answered`, no `VERDICT: MORE` anywhere, and its first or last line is `VERDICT: DONE`. A byte order mark, closed
+    It passes in two ways: the reply is one JSON object whose `answered` is true; or there is no object that speaks of a
+    verdict, no `VERDICT: MORE` anywhere, and its first or last line is `VERDICT: DONE`. A byte order mark, closed
     thinking blocks, and a code fence around all of the rest are removed first.
     """
-    text = reply.removeprefix("\ufeff")
-    rest = _without_thinking(text)
-    if rest is None:
-        verdict = _object_of(text.strip()) or ()
-        return VerdictReading(answered=False, gap=_gap_of(_fields(verdict)) or UNKNOWN_GAP, readable=False)
-    rest = _without_fence(rest.strip())
+    text = reply.removeprefix("\ufeff").strip()
+    rest = text
+    if "<" in text:
+        removed = _without_thinking(text)
+        if removed is None or removed != text:
+            whole = _object_of(text)
+            if whole is not None:  # the tags stand in its strings
+                reading = _read_object(whole)
+                return reading._replace(answered=False, readable=reading.readable and not reading.answered)
+        if removed is None:
+            return VerdictReading(answered=False, gap=UNKNOWN_GAP, readable=False)
+        rest = removed.strip()
+    if rest.startswith(("```", "~~~")):
+        rest = _without_fence(rest)
     verdict = _object_of(rest)
-    if verdict is not None:
-        return _read_object(verdict)
-    return _read_prose(rest)
+    return _read_prose(rest) if verdict is None else _read_object(verdict)
 
 
 # --- what is removed first
@@ -49,8 +55,6 @@ _THINKING_TAG = re.compile(r"<(/?)(think|thinking)\s*>", re.IGNORECASE)
 
 def _without_thinking(text: str) -> str | None:
     """The text outside thinking blocks, from the last lone closing tag on; `None` if a block is not closed."""
-    if "<" not in text:
-        return text
     kept: list[str] = []
     open_tags: list[str] = []
     position = 0
@@ -71,24 +75,31 @@ def _without_thinking(text: str) -> str | None:
     return "".join([*kept, text[position:]])
 
 
-_FENCE_OPENING = re.compile(r"`{3,}|~{3,}")
-_FENCE_LANGUAGE = re.compile(r"[ \t]*[\w+.-]*[ \t]*\r?\n|[ \t]*json(?=[\s{])", re.IGNORECASE)
-"""A language on the opening line, or before the content where all stands on one line."""
+_FENCE = re.compile(r"`{3,}|~{3,}")
+_FENCE_INFO = re.compile(r"[\w+.-]*(?:\s[^`]*)?")
+"""What may follow an opening fence on its line: a language, and attributes after a space."""
 
 
 def _without_fence(text: str) -> str:
     """What stands in a code fence, if one fence encloses all of the text."""
-    opening = _FENCE_OPENING.match(text)
+    opening = _FENCE.match(text)
     if opening is None:
         return text
     fence = opening[0]
-    if len(text) < 2 * len(fence) or not text.endswith(fence):
+    closing = len(text) - len(text.rstrip(fence[0]))
+    if closing < len(fence) or len(text) < len(fence) + closing:
         return text
-    body = text[len(fence) : -len(fence)]
-    language = _FENCE_LANGUAGE.match(body)
-    inner = body[language.end() :].strip() if language else body.strip()
+    body = text[len(fence) : -closing]
+    first, line_break, others = body.partition("\n")
+    inner = (others if line_break and _FENCE_INFO.fullmatch(first.strip()) else _without_language(body)).strip()
     closes_early = any(line.lstrip().startswith(fence) for line in inner.splitlines())
     return text if closes_early else inner
+
+
+def _without_language(body: str) -> str:
+    """The content of a fence that stands on one line, without a `json` before it."""
+    content = body.lstrip()
+    return content[4:] if content[:4].lower() == "json" and content[4:5] in ("{", " ") else content
 
 
 # --- one JSON object
@@ -103,7 +114,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_no_constant
 _scan_once = cast("Callable[[str, int], tuple[Any, int]]", vars(_DECODER)["scan_once"])
 
 _OTHER_GAP_KEYS = ("gap", "missing", "feedback", "reasoning", "reason")
-"""What judges call the gap when they don't keep to the schema."""
+"""What judges call the gap when they don't keep to the schema; an argument is no gap where the schema's is there."""
 
 
 def _object_of(text: str) -> _Object | None:
@@ -129,7 +140,11 @@ def _fields(verdict: _Object) -> dict[str, Any]:
 
 def _read_object(verdict: _Object) -> VerdictReading:
     fields = _fields(verdict)
-    answered = _boolean(fields.get("answered")) if len(fields) == len(verdict) else None
+    answered = fields.get("answered")
+    if type(answered) is not bool:
+        answered = _boolean(answered)
+    if len(fields) != len(verdict):
+        answered = None
     return VerdictReading(answered is True, _gap_of(fields) or UNKNOWN_GAP, answered is not None)
 
 
@@ -143,57 +158,80 @@ def _boolean(value: Any) -> bool | None:
 
 def _gap_of(fields: dict[str, Any]) -> str | None:
     """An object's text about what is missing, or `None`."""
-    if "gapanalysis" in fields:
-        return _as_text(fields["gapanalysis"])
-    return next((text for name in _OTHER_GAP_KEYS if (text := _as_text(fields.get(name)))), None)
+    gap = _as_text(fields.get("gapanalysis"))
+    if gap is not None:
+        return gap
+    names = _OTHER_GAP_KEYS[:3] if "gapanalysis" in fields else _OTHER_GAP_KEYS
+    return next((text for name in names if (text := _as_text(fields.get(name)))), None)
 
 
 def _as_text(value: Any) -> str | None:
+    if isinstance(value, str):
+        return clean_text(value) if value and not value.isspace() else None
     if isinstance(value, list):
-        value = "\n".join([f"- {item.strip()}" for item in value if isinstance(item, str) and item.strip()])  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    return _clean(value) if isinstance(value, str) and value.strip() else None
+        items = [_as_text(item) for item in cast("list[Any]", value)]
+        return "\n".join([f"- {item}" for item in items if item]) or None
+    if isinstance(value, tuple):
+        pairs = [(key, _as_text(item)) for key, item in cast("_Object", value)]
+        return "\n".join([f"- {key}: {item}" for key, item in pairs if item]) or None
+    return None
 
 
-def _clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """The text without lone surrogates, which no wire can carry."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 # --- prose and markers
 
-_DONE_LINE = re.compile(r"(?:(?:[-+*•]|\d{1,3}[.)])\s+)?[*_`]*\s*verdict\s*:\s*done[*_`.!\s]*", re.IGNORECASE)
-_DONE = re.compile(r"verdict\s*:\s*done", re.IGNORECASE)
-_MORE = re.compile(r"verdict[\s*_`]*:[\s*_`\"']*more", re.IGNORECASE)
-_MARKER = re.compile(r"[*_`\"']{0,4}verdict[\s*_`]*:[\s*_`\"']*(?:done|more)\b[*_`\"']*[.!]?", re.IGNORECASE)
-_ANSWERED_KEY = re.compile(r"[{,]\s*\"_*a_*n_*s_*w_*e_*r_*e_*d_*\"\s*:", re.IGNORECASE)
+_LIST_MARKER = re.compile(r"(?:[-+*•]|[0-9]{1,3}[.)])(?=\s)")
+_DONE = re.compile(r"verdict\s*:\s*done", re.IGNORECASE | re.ASCII)
+_BETWEEN = r"(?:[^\w:=\u2013\u2014-]|_|<[^<>\n]{0,20}>){0,8}[:=\u2013\u2014-](?:\W|_|<[^<>\n]{0,20}>){0,24}?"
+_MORE = re.compile(rf"verdict{_BETWEEN}more", re.IGNORECASE)
+_MARKER = re.compile(
+    rf"[*_`\"']{{0,4}}verdict{_BETWEEN}(?:done|more)\b[*_`\"'\u201d\u2019)\]]{{0,4}}[.!]?", re.IGNORECASE
+)
+"""Markers in any dress, quoted or marked up: any such MORE is one; a pass needs the plain DONE on a line of its own."""
+_VERDICT_KEY = re.compile(r"[{,]\s*[\"'][a-z_]*[\"']\s*:", re.IGNORECASE)
+_VERDICT_KEYS = frozenset({"answered", "gapanalysis"})
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
-_MOST_OBJECTS = 32
-"""How many places of a reply are tried as the start of an object: a bound on the work, not on what is a pass."""
+_LOOK_ALIKES = str.maketrans("АВЕІМОРСТѴаеіорсѕıİΕΙΜΟΡΤϹ", "ABEIMOPCTVaeiopcsiIEIMOPTC")
+"""Cyrillic, Greek and Turkish letters that pass for the markers' (Unicode's confusables), for finding MORE alone."""
+_MOST_OBJECTS = 1000
+"""How many places of a reply are tried as the start of an object; with more, the reply is unclear."""
 
 
 def _read_prose(text: str) -> VerdictReading:
-    says_more = _MORE.search(_plain(text)) is not None
+    plain = text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_LOOK_ALIKES)
+    says_more = _MORE.search(plain) is not None
     verdicts = _objects_in(text)
-    has_object = bool(verdicts) or _ANSWERED_KEY.search(text) is not None
     lines = [line for line in re.split(r"\r\n|\n|\r", text) if line.strip()]
-    done_line = bool(lines) and any(_DONE_LINE.fullmatch(line.strip()) for line in (lines[0], lines[-1]))
-    answered = done_line and not says_more and not has_object
-    readable = (
-        says_more
-        or _DONE.search(text) is not None
-        or any(_boolean(verdict["answered"]) is False for verdict in verdicts)
-    )
+    answered = bool(lines) and not says_more and (_is_done(lines[0]) or _is_done(lines[-1]))
+    if answered and (verdicts or _speaks_of_a_verdict(text)):
+        answered = False
+    has_false = any(_boolean(verdict.get("answered")) is False for verdict in verdicts)
+    readable = says_more or has_false or _MARKER.search(plain) is not None
     gap = next((gap for verdict in reversed(verdicts) if (gap := _gap_of(verdict))), None)
     return VerdictReading(answered, gap or _prose_without_marker(lines) or UNKNOWN_GAP, readable)
 
 
-def _plain(text: str) -> str:
-    """The text in which a marker that asks for more is looked for: look-alike forms count as the marker."""
-    return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+def _is_done(line: str) -> bool:
+    """Whether a line is the marker, with nothing around it but list, bold, code or end punctuation."""
+    text = line.strip()
+    marker = _LIST_MARKER.match(text)
+    if marker is not None:
+        text = text[marker.end() :].lstrip()
+    return _DONE.fullmatch(text.lstrip("*_`").lstrip().rstrip("*_`.! \t")) is not None
+
+
+def _speaks_of_a_verdict(text: str) -> bool:
+    """Whether there is a verdict's key as in an object, also in one that is cut off, or more objects than are read."""
+    keys = [found.group().strip("{,: \t\r\n\"'").replace("_", "").lower() for found in _VERDICT_KEY.finditer(text)]
+    return not _VERDICT_KEYS.isdisjoint(keys) or text.count("{") > _MOST_OBJECTS
 
 
 def _objects_in(text: str) -> list[dict[str, Any]]:
-    """The fields of the JSON objects within prose that have an `answered`."""
+    """The fields of the JSON objects within prose that speak of a verdict."""
     found: list[dict[str, Any]] = []
     start = text.find("{")
     for _ in range(_MOST_OBJECTS):
@@ -205,7 +243,7 @@ def _objects_in(text: str) -> list[dict[str, Any]]:
             end = start + 1
         else:
             fields = _fields(value)
-            if "answered" in fields:
+            if not _VERDICT_KEYS.isdisjoint(fields):
                 found.append(fields)
         start = text.find("{", end)
     return found
@@ -217,4 +255,4 @@ def _prose_without_marker(lines: list[str]) -> str | None:
         without = _MARKER.sub("", line).rstrip()
         if without == line.rstrip() or any(character.isalpha() for character in without):
             kept.append(without)
-    return _clean("\n".join(kept).strip()) or None
+    return clean_text("\n".join(kept).strip()) or None

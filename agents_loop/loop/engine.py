@@ -116,7 +116,7 @@ class LoopRun:
                     agent_input,
                     response,
                     (),
-                    _usage_of(response),
+                    response.usage if response.loop_result is None else _usage_of(response),
                     self._options.clock() - iteration_started_at,
                     on_behalf_of,
                 )
@@ -301,16 +301,18 @@ class LoopRun:
 
 
 def _usage_of(response: AgentResponse) -> UsageDetails | None:
-    """What a run of the inner agent used; of a loop within the loop, its evaluators included."""
-    inner = None if response.loop_result is None else LoopResult.of(response)
+    """What a loop within the loop used, its evaluators included."""
+    inner = LoopResult.of(response)
     return response.usage if inner is None else inner.usage
 
 
 def pending_approvals(response: AgentResponse) -> list[ToolApprovalRequestContent]:
     """The tool calls that wait for approval, but for those that the same response answers."""
-    contents = [
-        content for message in response.messages for content in message.contents if isinstance(content, _APPROVALS)
-    ]
+    contents: list[ToolApprovalRequestContent | ToolApprovalResponseContent] = []
+    for message in response.messages:
+        for content in message.contents:
+            if isinstance(content, _APPROVALS):
+                contents.append(content)  # noqa: PERF401 - no frame of its own on the hot path
     if not contents:
         return []
     requests = [content for content in contents if isinstance(content, ToolApprovalRequestContent)]

@@ -48,7 +48,7 @@ class LoopEvaluation:
         Raises:
             ConfigurationError: The score is not a number from 0 to 1.
         """
-        return cls("stop", None, None, None, _checked(score), note, details)
+        return cls("stop", None, None, None, None if score is None else _checked(score), note, details)
 
     @classmethod
     def continue_(
@@ -70,7 +70,7 @@ class LoopEvaluation:
                 raise TypeError(f"feedback must be a str or None, not {type(feedback).__name__}")
             if not feedback or feedback.isspace():
                 feedback = None
-        return cls("continue", feedback, None, None, _checked(score), note, details)
+        return cls("continue", feedback, None, None, None if score is None else _checked(score), note, details)
 
     @classmethod
     def continue_with_messages(
@@ -89,7 +89,15 @@ class LoopEvaluation:
         """
         if messages is None:
             raise TypeError("messages must not be None: pass messages, or use continue_()")
-        return cls("continue", None, tuple(as_messages(messages)), None, _checked(score), note, details)
+        return cls(
+            "continue",
+            None,
+            tuple(as_messages(messages)),
+            None,
+            None if score is None else _checked(score),
+            note,
+            details,
+        )
 
     @classmethod
     def abort(
@@ -105,12 +113,10 @@ class LoopEvaluation:
             raise TypeError(f"reason must be a str, not {type(reason).__name__}")
         if not reason.strip():
             raise ConfigurationError("reason must not be blank: it is what the run's result says")
-        return cls("abort", None, None, reason, _checked(score), note, details)
+        return cls("abort", None, None, reason, None if score is None else _checked(score), note, details)
 
 
-def _checked(score: float | None) -> float | None:
-    if score is None:
-        return None
+def _checked(score: float) -> float:
     is_number = isinstance(score, int | float) and not isinstance(score, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
     if not is_number or not 0 <= score <= 1:
         raise ConfigurationError(f"score must be a number from 0 to 1, not {score!r}")

@@ -51,5 +51,9 @@ class LoopAgentOptions:
                 raise TypeError(f"max_iterations must be an int, not {cap!r}")
             if cap < 1:
                 raise ConfigurationError(f"max_iterations must be at least 1, not {cap}: it counts runs of the agent")
+        for name in ("session_created_callback", "new_id", "clock"):
+            given = getattr(self, name)
+            if not callable(given) and (given is not None or name != "session_created_callback"):
+                raise TypeError(f"{name} must be callable, not {given!r}")
         if self.evaluation_mode not in ("first", "all"):
             raise ConfigurationError(f"evaluation_mode must be 'first' or 'all', not {self.evaluation_mode!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import cast
 
 from agents_loop.agent import AgentResponse, AgentResponseStream, AgentSession
 from agents_loop.loop.answer import answer_text
@@ -145,6 +146,9 @@ def _attached_to(error: BaseException) -> _Attached | None:
         found = current.__dict__.get(_ATTACHED)
         if isinstance(found, _Attached) and found.result is not None:
             return found
+        if isinstance(current, BaseExceptionGroup):
+            members = cast("BaseExceptionGroup[BaseException]", current).exceptions
+            return next((found for member in members if (found := _attached_to(member)) is not None), None)
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
     return None
 

@@ -178,6 +178,7 @@ async def test_rejection_after_text(server: FaultServer, client: OpenAIChatClien
 async def test_closing_early(server: FaultServer, client: OpenAIChatClient) -> None:
     """Closing the iterator early closes the connection, and leaves no task behind."""
     server.add(Stream((chunk({"content": "one"}),), end="held"))
+    gc.collect()
     before = asyncio.all_tasks()
     stream = client.get_streaming_response(ASK)
     assert (await anext(stream)).text == "one"

@@ -9,6 +9,7 @@ from agents_loop import (
     AgentSession,
     AIJudgeLoopEvaluator,
     AIJudgeLoopEvaluatorOptions,
+    BudgetExceededError,
     ChatClientAgent,
     ChatMessage,
     ChatOptions,
@@ -154,7 +155,7 @@ async def test_the_policy_can_go_on_after_a_failure(cause):
         reply, on_failure=JudgeFailurePolicy(**{cause: "continue"}), feedback_message_template="{gap_analysis}"
     )
     evaluation = await evaluator.evaluate(context())
-    assert (evaluation.decision, evaluation.feedback) == ("continue", "<unknown>")
+    assert (evaluation.decision, evaluation.feedback) == ("continue", None)
     assert cause in evaluation.note
 
 
@@ -180,6 +181,27 @@ async def test_an_outage_is_neither_verdict_nor_feedback():
     result = LoopResult.of(outage)
     assert [record.response.text for record in result.iterations] == ["draft 1", "draft 2"]
     assert result.stop_reason == StopReason.EVALUATOR_FAILED
+
+
+async def test_an_outage_may_be_passed_over():
+    """Laws 24 and 25: by a policy of the caller's the run goes on after an outage; the agent hears nothing of it."""
+    evaluator, _ = judge(ConnectionError("no route"), on_failure=JudgeFailurePolicy(error="continue"))
+    evaluation = await evaluator.evaluate(context())
+    assert (evaluation.decision, evaluation.feedback) == ("continue", None)
+    assert "no route" in evaluation.note
+
+
+async def test_a_spent_budget_is_no_outage():
+    """Law 25: a budget that is used up ends the run, whatever the policy for outages."""
+    evaluator, _ = judge(BudgetExceededError("spent"), on_failure=JudgeFailurePolicy(error="continue"))
+    with pytest.raises(BudgetExceededError):
+        await evaluator.evaluate(context())
+
+
+def test_a_judge_has_no_tools():
+    """Law 21: tools in the judge's options are refused."""
+    with pytest.raises(ConfigurationError, match="tools"):
+        AIJudgeLoopEvaluatorOptions(chat_options=ChatOptions(tools=({"type": "function"},)))
 
 
 async def test_what_the_judge_used_is_in_the_result_and_not_in_the_response():

@@ -142,6 +142,15 @@ def test_a_reply_without_text_is_not_shown_as_nothing():
     assert "[a call of the tool 'book' with {'seat': 4}]" in text
 
 
+def test_a_response_that_ends_with_a_tool_is_shown_with_its_result():
+    """S2: the judge sees the call and the result; of an empty response it is told that it is empty."""
+    call = ChatMessage("assistant", FunctionCallContent("1", "book", {"seat": 4}))
+    result = ChatMessage("tool", FunctionResultContent("1", "seat 4 booked"))
+    text = fenced_message(request("Book it"), AgentResponse([call, result]), lambda: "N").text
+    assert "[a call of the tool 'book' with {'seat': 4}]\n\n[a tool's result: 'seat 4 booked']" in text
+    assert "[the response has no text" in fenced_message(request("Book it"), AgentResponse([]), lambda: "N").text
+
+
 def test_the_whole_prompt(snapshot):
     """Law 24: the user message as the judge reads it."""
     assert fenced_message(request("Write a haiku."), answer("Fog lifts"), lambda: "NONCE").text == snapshot

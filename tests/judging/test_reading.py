@@ -64,8 +64,23 @@ def test_known_replies_are_read_as_agreed(case):
         ('<think>a</think><thinking>b</thinking>{"answered": true}', True, True, "<unknown>"),
         ('<THINK>a<think>b</think>c</THINK>{"answered": true}', True, True, "<unknown>"),
         ('<think>a</thinking>{"answered": true}', False, False, "<unknown>"),
-        ('{"answered": false, "gapAnalysis": "remove the <think> tag"}', False, False, "remove the <think> tag"),
+        ('{"answered": false, "gapAnalysis": "remove the <think> tag"}', False, True, "remove the <think> tag"),
         ('a</think>{"answered": false}</think>{"answered": true}', True, True, "<unknown>"),
+        ('{"answered": false, "gapAnalysis": "a closing </think> tag"}', False, True, "a closing </think> tag"),
+        ('{"answered": true, "gapAnalysis": "", "note": "<think>"}', False, False, "<unknown>"),
+        ('{"gapAnalysis": "no totals row"}\nVERDICT: DONE', False, True, "no totals row"),
+        ("{'answered': False}\nVERDICT: DONE", False, True, "{'answered': False}"),
+        ("{" * 1001 + "\nVERDICT: DONE", False, True, "{{{"),
+        ('{"answered": false, "gapAnalysis": "", "missing": "no dates"}', False, True, "no dates"),
+        ('{"answered": false, "gapAnalysis": {"dates": "none", "n": 3}}', False, True, "- dates: none"),
+        ('Here: {"gapAnalysis": "no map"}', False, False, "no map"),
+        ('```json title="v.json"\n{"answered": true}\n```', True, True, "<unknown>"),
+        ('```json {.line}\n{"answered": true}\n````', True, True, "<unknown>"),
+        ('```{"answered": true}\n```', True, True, "<unknown>"),
+        ("**VERDICT:** **DONE**", False, True, "<unknown>"),
+        ("VERD\u0130CT: DONE", False, True, "<unknown>"),
+        ("VERD\u0131CT: DONE", False, True, "<unknown>"),
+        ("That is my verdict. More could be said.\nVERDICT: DONE", True, True, "More could be said."),
         ("   \n\t ", False, False, "<unknown>"),
         ('{"gapAnalysis": "bad \\ud800 half", "answered": false}', False, True, "bad ? half"),
     ],
@@ -92,6 +107,12 @@ HOSTILE = [
     "VERDICT:" + " " * 100_000 + "x",
     "* " * 50_000 + "x",
     "```\n" * 20_000,
+    "- " + " " * 100_000 + "x",
+    "```" + " " * 100_000 + "x```",
+    "verdict" + "<b>" * 30_000 + "x",
+    "verdict: " + "<" * 50_000,
+    "verdict:" + "*" * 50_000,
+    '{"' * 50_000,
 ]
 
 
@@ -99,6 +120,31 @@ HOSTILE = [
 def test_a_hostile_reply_is_read_in_no_time_and_is_no_pass(reply):
     """Law 23: depth and length crash nothing."""
     assert not read_reply(reply).answered
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        'VERDICT: "MORE"',
+        "VERDICT: \u201cMORE\u201d",
+        "VERDICT: [MORE]",
+        "VERDICT: (MORE)",
+        "VERDICT: ~~MORE~~",
+        "VERDICT: <b>MORE</b>",
+        "VERDICT\\: MORE",
+        "VERDICT:\n> MORE",
+        "VERDICT - MORE",
+        "VERDICT = MORE",
+        "**VERDICT:** `MORE`",
+        "VERDICT: \u041c\u041eRE",
+        "V\u200bERDICT\uff1a MORE",
+        "<b>VERDICT</b>: MORE",
+    ],
+)
+def test_more_in_any_dress_is_no_pass(more):
+    """Law 23: `VERDICT: MORE` anywhere, quoted, marked up or in look-alike letters, keeps the loop going."""
+    assert not read_reply(f"{more}\nVERDICT: DONE").answered
+    assert not read_reply(f"VERDICT: DONE\n{more}").answered
 
 
 # --- replies built from pieces whose right reading is known by construction
