@@ -42,7 +42,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/demo: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local,cli,openai]'
 	@touch $@
 
 .venv/dev: .venv/bin/python pyproject.toml

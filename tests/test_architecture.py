@@ -12,12 +12,19 @@ import agents_loop
 
 PACKAGE = Path(agents_loop.__file__).parent
 HOMES = {
-    "openai": {"clients/chat_completions/sdk.py"},
-    "azure": {"clients/azure_openai.py"},
-    "xllamacpp": {"clients/local.py"},
+    "openai": "clients/chat_completions/sdk.py",
+    "azure": "clients/azure_openai.py",
+    "xllamacpp": "clients/local.py",
+    "semantic_kernel": "integrations/semantic_kernel/",
+    "agent_framework": "integrations/agent_framework/",
+    "agents": "integrations/openai_agents/",
+    "pydantic_ai": "integrations/pydantic_ai/",
+    "langgraph": "integrations/langgraph/",
+    "langchain_core": "integrations/langgraph/",
 }
-"""The SDKs, and the one file that may name each."""
+"""The SDKs, and the one file or folder that may name each."""
 EXTRAS = ["openai", "azure", "xllamacpp", "typer", "click", "rich", "jinja2", "yaml", "platformdirs", "httpx", "httpx2"]
+EXTRAS += ["semantic_kernel", "agent_framework", "agents", "pydantic_ai", "langgraph", "langchain_core", "mcp"]
 
 
 def loaded_by(code):
@@ -79,7 +86,9 @@ def test_each_sdk_appears_in_its_own_file_alone():
                 sdk = name.split(".")[0]
                 if sdk in HOMES:
                     found.setdefault(sdk, set()).add(path.relative_to(PACKAGE).as_posix())
-    assert found == HOMES
+    strays = {sdk: [file for file in files if not file.startswith(HOMES[sdk])] for sdk, files in found.items()}
+    assert not any(strays.values()), strays
+    assert set(found) >= set(HOMES) - {"langgraph"}, "an SDK is no longer named where it was: is the map right?"
 
 
 def test_no_module_is_called_utils():

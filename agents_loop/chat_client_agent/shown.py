@@ -17,17 +17,7 @@ def signed(message: ChatMessage, name: str | None) -> ChatMessage:
 
 def update_of(piece: ChatResponseUpdate, agent: AIAgent) -> AgentResponseUpdate:
     """A piece of a model's answer as the agent's."""
-    return AgentResponseUpdate(
-        piece.role,
-        piece.contents,
-        author_name=piece.author_name or agent.name,
-        agent_id=agent.id,
-        response_id=piece.response_id,
-        message_id=piece.message_id,
-        finish_reason=piece.finish_reason,
-        created_at=piece.created_at,
-        additional_properties=piece.additional_properties,
-    )
+    return AgentResponseUpdate.from_chat(piece, agent_id=agent.id, author_name=agent.name)
 
 
 class Shown:
