@@ -2,6 +2,9 @@
 
 import sys
 
-from agents_loop.cli import main
+try:
+    from agents_loop.cli import main
+except KeyboardInterrupt:
+    sys.exit(130)
 
 sys.exit(main())

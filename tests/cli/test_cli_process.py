@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from commanding import LIMERICK, ROOT, process, verdict
-from fault_server import Completion, FaultServer, Stream, chunk
+from fault_server import Completion, FaultServer, Silence, Stream, chunk
 
 Script = Callable[..., str]
 RUN = ("run", LIMERICK, "-i", "place=Delft")
@@ -121,6 +121,86 @@ def test_an_interrupt_is_130_and_prints_what_is_there(server: FaultServer, tmp_p
     assert "Traceback" not in err
     last = json.loads(trace.read_text().splitlines()[-1])
     assert (last["event"], last["result"]["stop_reason"]) == ("LoopStopped", "cancelled")
+
+
+INTERRUPTED_BY_ITSELF = """
+import atexit, os, signal, sys
+from agents_loop.cli import main
+
+moment = sys.argv.pop(1)
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == moment:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+if moment == "exit":
+    atexit.register(os.kill, os.getpid(), signal.SIGINT)
+sys.exit(main())
+"""
+INTERRUPTED_FROM_OUTSIDE = """
+import sys
+import agents_loop.cli
+
+run = agents_loop.cli._run
+
+def run_and_tell(*arguments, **options):
+    print("begun", flush=True)
+    return run(*arguments, **options)
+
+agents_loop.cli._run = run_and_tell
+sys.exit(agents_loop.cli.main())
+"""
+
+
+@pytest.mark.parametrize("moment", ["typer", "pydantic", "rich.console", "agents_loop.loop.engine", "openai", "exit"])
+def test_an_interrupt_while_modules_are_loaded_is_130_without_a_traceback(moment: str, server: FaultServer):
+    """From `main` to the end of the process Ctrl-C is 130 and not a word, whatever is being imported or ended."""
+    ran = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_BY_ITSELF, moment, *RUN, "--backend", "openai", "-q"],
+        env={**os.environ, "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url},
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (ran.returncode, ran.stderr) == (130, b"")
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.05, 0.15, 0.3, 0.6])
+def test_an_early_interrupt_is_130_without_a_traceback(delay_s: float, server: FaultServer):
+    """Ctrl-C at any time after the start is 130 and no traceback."""
+    server.default = Silence()
+    started = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED_FROM_OUTSIDE, *RUN, "--backend", "openai"],
+        env={**os.environ, "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert started.stdout is not None
+    assert started.stdout.readline() == "begun\n"
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        started.wait(delay_s)
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=30)
+
+    assert (started.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert "KeyboardInterrupt" not in err
+
+
+def test_an_interrupt_that_the_caller_ignores_stays_ignored():
+    """What is started with interrupts switched off (`nohup`, a script's background) keeps them off."""
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.argv[1:] = ['--version']\n"
+    code += INTERRUPTED_BY_ITSELF.replace("sys.argv.pop(1)", "'typer'")
+
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=False, timeout=60)
+
+    assert (ran.returncode, ran.stdout) == (0, b"agents-loop 0.1.0\n")
 
 
 def in_terminal(*arguments: str, answer: bytes = b"", env: dict[str, str] | None = None) -> tuple[int, str]:
