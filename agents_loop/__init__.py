@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agents_loop.adapting import as_agent, as_chat_client
     from agents_loop.agent import (
         AgentResponse,
         AgentResponseStream,
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "adapting": ("as_agent", "as_chat_client"),
     "agent": (
         "AIAgent",
         "AgentResponse",
@@ -253,6 +255,8 @@ __all__ = [
     "UsageContent",
     "UsageDetails",
     "__version__",
+    "as_agent",
+    "as_chat_client",
     "tool",
 ]
 

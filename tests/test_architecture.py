@@ -16,11 +16,11 @@ HOMES = {
     "azure": "clients/azure_openai.py",
     "xllamacpp": "clients/local.py",
     "semantic_kernel": "integrations/semantic_kernel/",
-    "agent_framework": "integrations/agent_framework/",
-    "agents": "integrations/openai_agents/",
-    "pydantic_ai": "integrations/pydantic_ai/",
-    "langgraph": "integrations/langgraph/",
-    "langchain_core": "integrations/langgraph/",
+    "agent_framework": "integrations/agent_framework/sdk.py",
+    "agents": "integrations/openai_agents/sdk.py",
+    "pydantic_ai": "integrations/pydantic_ai/sdk.py",
+    "langgraph": "integrations/langgraph/sdk.py",
+    "langchain_core": "integrations/langgraph/sdk.py",
 }
 """The SDKs, and the one file or folder that may name each."""
 EXTRAS = ["openai", "azure", "xllamacpp", "typer", "click", "rich", "jinja2", "yaml", "platformdirs", "httpx", "httpx2"]
