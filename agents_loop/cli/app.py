@@ -14,7 +14,7 @@ from agents_loop.cli.exit_codes import ExitCode
 from agents_loop.cli.explaining import debug_text, explain_each
 from agents_loop.cli.local_models import list_models, pull_with_progress
 from agents_loop.cli.running import RunRequest, parse_cap, run_file
-from agents_loop.cli.streams import say_error, use_utf8, write_err, write_out
+from agents_loop.cli.streams import guarded_output, say_error, use_utf8, write_err, write_out
 from agents_loop.cli.text import one_line
 from agents_loop.errors import ConfigurationError
 from agents_loop.files import load_loop_file
@@ -118,6 +118,15 @@ def run_command(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for, and give the exit code. Nothing is raised but what ends the process."""
     use_utf8()
     logging.getLogger().addHandler(logging.NullHandler())  # what libraries log is no word of this command
+    with guarded_output() as output:
+        code = _code_of(arguments)
+    if output.lost is None:
+        return code
+    say_error(f"the result can't be written to standard output: {output.lost.strerror}")
+    return ExitCode.FAILED
+
+
+def _code_of(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments), prog_name="agents-loop", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):

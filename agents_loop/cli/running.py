@@ -117,14 +117,12 @@ class _Run:
 
 
 def _finish(request: RunRequest, meter: Meter, run: _Run, backends: Backends, error: BaseException | None) -> int:
-    failed = _write_result(run.result, meter, as_json=request.as_json) if run.result is not None else None
+    if run.result is not None:
+        _write_result(run.result, meter, as_json=request.as_json)
     if error is not None and not isinstance(error, KeyboardInterrupt):
         if request.debug:
             write_err(debug_text(error))
         say_error(explain(error, model=meter.last_model, backend=backends.kind_of(meter.last_model)))
-    if failed is not None:
-        say_error(f"the result can't be written to standard output: {failed.strerror}")
-        return ExitCode.FAILED
     return _exit_code(run.result, error)
 
 
@@ -138,14 +136,15 @@ def _exit_code(result: LoopResult | None, error: BaseException | None) -> ExitCo
     return ExitCode.FAILED if error is not None and code != ExitCode.LIMIT else code
 
 
-def _write_result(result: LoopResult, meter: Meter, *, as_json: bool) -> OSError | None:
+def _write_result(result: LoopResult, meter: Meter, *, as_json: bool) -> None:
     if as_json:
         fields = result_to_json(result)
         fields["stop_detail"] = None if result.stop_detail is None else redact(result.stop_detail)
         fields["usage"] = None if meter.usage is None else usage_to_json(meter.usage)
         fields["model_calls"] = meter.calls
-        return write_out(f"{json.dumps(fields, ensure_ascii=False)}\n")
-    return write_out(f"{result.output}\n") if result.iterations else None
+        write_out(f"{json.dumps(fields, ensure_ascii=False)}\n")
+    elif result.iterations:
+        write_out(f"{result.output}\n")
 
 
 def parse_inputs(given: Sequence[str]) -> dict[str, str]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
-from io import TextIOWrapper
-from typing import TextIO
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stdout, suppress
+from io import TextIOBase, TextIOWrapper
+from typing import TextIO, cast
+
+from agents_loop.cli.text import printable
 
 
 def use_utf8() -> None:
@@ -16,18 +19,76 @@ def use_utf8() -> None:
             stream.reconfigure(encoding="utf-8", errors="replace")
 
 
-def write_out(text: str) -> OSError | None:
-    """Write to standard output. A reader that has gone is no error; another failure is given back."""
-    stream: TextIO | None = sys.stdout
-    if stream is None:
-        return None
-    try:
-        stream.write(text)
-        stream.flush()
-    except OSError as error:
+class Output(TextIOBase):
+    """A stream that is written to without an error; the first one, which lost what was written, is kept.
+
+    A reader that has gone is none: it has what it wanted.
+
+    Args:
+        stream: Where the text goes; nowhere when there is none.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+        self.lost: OSError | None = None
+
+    @property
+    def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] - it is read only
+        """The stream's."""
+        return "utf-8" if self._stream is None else self._stream.encoding
+
+    def writable(self) -> bool:
+        """It always is."""
+        return True
+
+    def isatty(self) -> bool:
+        """Whether the text goes to a terminal."""
+        return self._stream is not None and self._stream.isatty()
+
+    def fileno(self) -> int:
+        """The stream's, if it has one."""
+        return super().fileno() if self._stream is None else self._stream.fileno()
+
+    def write(self, text: str, /) -> int:
+        """Write, or lose the text."""
+        if self._stream is not None:
+            try:
+                self._stream.write(text)
+            except OSError as error:
+                self._lose(self._stream, error)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, or lose what was written."""
+        if self._stream is not None:
+            try:
+                self._stream.flush()
+            except OSError as error:
+                self._lose(self._stream, error)
+
+    def _lose(self, stream: TextIO, error: OSError) -> None:
         _silence(stream)
-        return None if isinstance(error, BrokenPipeError) else error
-    return None
+        if self.lost is None and not isinstance(error, BrokenPipeError):
+            self.lost = error
+
+
+@contextmanager
+def guarded_output() -> Generator[Output, None, None]:
+    """Let whatever writes to standard output within it, this command or a library of its, write to an `Output`."""
+    output = Output(sys.stdout)
+    with redirect_stdout(cast("TextIO", output)):
+        try:
+            yield output
+        finally:
+            output.flush()
+
+
+def write_out(text: str) -> None:
+    """Write to standard output: to a terminal what can be shown, elsewhere the text as it is."""
+    stream: TextIO | None = sys.stdout
+    if stream is not None:
+        stream.write(printable(text) if stream.isatty() else text)
+        stream.flush()
 
 
 def write_err(text: str) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from fault_server import Completion, FaultServer, Silence, Stream, chunk
 
 Script = Callable[..., str]
 RUN = ("run", LIMERICK, "-i", "place=Delft")
+HOSTILE = "\x1b[2J\x1b[31m[b]\t\x1b]0;title\x07\u202egnol\u2066\x9b2Kend"
 
 
 def test_the_command_runs_as_a_process(script: Script):
@@ -35,10 +37,10 @@ def test_the_version_is_shown():
 
 
 def test_standard_output_gets_the_text_as_it_is(script: Script):
-    """What the model wrote is given unchanged, escape sequences included: only the display is cleaned."""
-    ran = process(*RUN, "--backend", script("\x1b[31m[b]\t", verdict(True)))
+    """In a pipe what the model wrote is given byte for byte, escape sequences included: only what is shown is cleaned."""
+    ran = process(*RUN, "--backend", script(HOSTILE, verdict(True)))
 
-    assert ran.stdout == b"\x1b[31m[b]\t\n"
+    assert ran.stdout == f"{HOSTILE}\n".encode()
     assert b"\x1b" not in ran.stderr
 
 
@@ -57,6 +59,15 @@ def test_a_reader_that_has_gone_is_no_traceback(script: Script):
     assert b"BrokenPipe" not in ran.stderr
 
 
+COMMANDS = [
+    pytest.param(("validate", LIMERICK), id="validate"),
+    pytest.param(("models", "list"), id="models list"),
+    pytest.param(("--help",), id="--help"),
+    pytest.param(("run", "--help"), id="run --help"),
+    pytest.param(("--version",), id="--version"),
+]
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_under_standard_output_is_1_and_one_line(script: Script):
     """A result that can't be written is a failure, and says so."""
@@ -67,6 +78,31 @@ def test_a_full_disk_under_standard_output_is_1_and_one_line(script: Script):
     assert ran.stderr.decode().splitlines() == [
         "error: the result can't be written to standard output: No space left on device"
     ]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_each_command_says_when_its_output_is_lost(arguments: tuple[str, ...]):
+    """Whatever was asked for: output that can't be written is 1 and one line."""
+    with Path("/dev/full").open("wb") as full:
+        ran = process(*arguments, stdout=full)
+
+    assert ran.returncode == 1
+    errors = [line for line in ran.stderr.decode().splitlines() if not line.startswith("notice: ")]
+    assert errors == ["error: the result can't be written to standard output: No space left on device"]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_each_command_is_silent_when_its_reader_has_gone(arguments: tuple[str, ...]):
+    """Whatever was asked for: a reader that has gone (`| head`, `| true`) is no failure."""
+    read, write = os.pipe()
+    os.close(read)
+
+    ran = process(*arguments, stdout=write)
+
+    os.close(write)
+    assert ran.returncode == 0
+    assert [line for line in ran.stderr.decode().splitlines() if not line.startswith("notice: ")] == []
 
 
 def test_nobody_to_read_standard_error_does_not_stop_the_run(script: Script):
@@ -239,6 +275,27 @@ def test_a_terminal_shows_drafts_words_and_the_ending(script: Script):
     assert "  too short" in shown
     assert "satisfied after 2 iterations (4 calls" in shown
     assert shown.endswith("d2\r\n")
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_an_answer_can_not_move_the_cursor_of_a_terminal(script: Script, form: tuple[str, ...]):
+    """On a terminal the answer is shown as the drafts are: no escape sequences, titles or reversals of direction."""
+    code, shown = in_terminal(*RUN, "-q", *form, "--backend", script(HOSTILE, verdict(True)))
+
+    assert code == 0
+    assert "[b]" in shown
+    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
+    if not form:
+        assert shown == "[b]\tgnol2Kend\r\n"
+
+
+def test_help_has_its_colours_in_a_terminal():
+    """What the command itself writes is not taken for a model's words."""
+    code, shown = in_terminal("--help", env={"FORCE_COLOR": "1"})
+
+    assert code == 0
+    assert "\x1b[" in shown
+    assert "Run loops that stand in files." in shown
 
 
 def test_a_terminal_is_asked_before_a_model_is_pulled():
