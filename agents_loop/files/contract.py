@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any, NamedTuple, NoReturn, cast
 
+from agents_loop.judging.reading import clean_text
 from agents_loop.messages import JsonValue
 
 _MAX_DEPTH = 64
@@ -39,7 +40,7 @@ def read_evaluator_reply(text: str) -> EvaluatorReply:
     if not isinstance(pairs, _Object):
         return not_approved(text, "the reply is JSON, but not an object")
     written = fields.get("feedback")
-    feedback = clean(written) if isinstance(written, str) else None
+    feedback = clean_text(written) if isinstance(written, str) else None
     approved = fields.get("approved")
     unclear = None
     if len(fields) != len(pairs):
@@ -48,18 +49,13 @@ def read_evaluator_reply(text: str) -> EvaluatorReply:
         unclear = "the reply's object has no boolean `approved`"
     is_approved = approved is True and unclear is None
     if feedback is None:
-        feedback = "" if is_approved else clean(text)
+        feedback = "" if is_approved else clean_text(text)
     return EvaluatorReply(is_approved, feedback, _score(fields), fields, unclear)
 
 
 def not_approved(text: str, unclear: str) -> EvaluatorReply:
     """The reading of a reply that is not what the contract asks for: its raw text is the feedback."""
-    return EvaluatorReply(approved=False, feedback=clean(text), unclear=unclear)
-
-
-def clean(text: str) -> str:
-    """The text without lone surrogates, which JSON can spell and no wire can carry."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    return EvaluatorReply(approved=False, feedback=clean_text(text), unclear=unclear)
 
 
 class _Object(list[tuple[str, Any]]):
@@ -70,10 +66,10 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if depth > _MAX_DEPTH:
         raise ValueError("nested too deep to be recorded")
     if isinstance(value, _Object):
-        return {clean(key): _plain(inner, depth + 1) for key, inner in value}
+        return {clean_text(key): _plain(inner, depth + 1) for key, inner in value}
     if isinstance(value, list):
         return [_plain(inner, depth + 1) for inner in cast("list[Any]", value)]
-    return clean(value) if isinstance(value, str) else value
+    return clean_text(value) if isinstance(value, str) else value
 
 
 def _score(fields: dict[str, Any]) -> float | None:
