@@ -11,11 +11,14 @@ from typing import Any, Literal, TypeAlias, assert_never, cast, get_args
 
 from agents_loop.chat_client import ChatClient
 from agents_loop.cli.scripted import Script
+from agents_loop.cli.text import as_utf8
 from agents_loop.errors import ConfigurationError
 
 Kind: TypeAlias = Literal["openai", "azure", "local", "scripted"]
 
 _FORMS = "openai[:MODEL], azure[:DEPLOYMENT], local[:NAME or /path.gguf], scripted:FILE"
+_WITH_A_PATH = ("local", "scripted")
+"""Their argument may be a path, whose bytes are the file system's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Spec:
             raise ConfigurationError(f"{text!r} is no backend; there are: {_FORMS}")
         if not argument and (colon or kind == "scripted"):
             raise ConfigurationError(f"{text!r}: a name or a file must follow the colon: {_FORMS}")
+        if kind not in _WITH_A_PATH:
+            argument = as_utf8(argument, f"the backend {text!r}")
         return cls(cast("Kind", kind), argument or None)
 
 
@@ -57,7 +62,7 @@ class Route:
         pattern, _, spec = text.partition("=")
         if not pattern or not spec:
             raise ConfigurationError(f"--model {text!r} must be NAME=SPEC, such as 'claude-*=openai:gpt-5-mini'")
-        return cls(pattern, Spec.parse(spec))
+        return cls(as_utf8(pattern, f"--model {text!r}"), Spec.parse(spec))
 
 
 class Backends:

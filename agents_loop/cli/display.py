@@ -10,6 +10,7 @@ from typing import Protocol
 from agents_loop.cli.live import LiveScreen
 from agents_loop.cli.streams import write_err
 from agents_loop.cli.text import one_line, printable
+from agents_loop.files.counting import counted
 from agents_loop.loop.answer import answer_text
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.events import (
@@ -53,10 +54,10 @@ class Display(ABC):
 
     def ending(self, result: LoopResult) -> str:
         """How a run went, in one line."""
-        line = f"{result.stop_reason.value} after {_counted(len(result.iterations), 'iteration')}"
+        line = f"{result.stop_reason.value} after {counted(len(result.iterations), 'iteration')}"
         if self.costs is None:
             return line
-        return f"{line} ({_counted(self.costs.calls, 'call')}, {_counted(self.costs.tokens, 'token')})"
+        return f"{line} ({counted(self.costs.calls, 'call')}, {counted(self.costs.tokens, 'token')})"
 
 
 class QuietDisplay(Display):
@@ -151,7 +152,3 @@ def word_of(evaluation: LoopEvaluation) -> str:
 def _said(evaluation: LoopEvaluation) -> str:
     parts = [evaluation.reason, evaluation.note, evaluation.feedback]
     return "\n".join(part.strip() for part in parts if part and part.strip())
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

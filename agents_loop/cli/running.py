@@ -15,7 +15,7 @@ from agents_loop.cli.exit_codes import OF_STOP_REASON, ExitCode
 from agents_loop.cli.explaining import debug_text, explain
 from agents_loop.cli.local_models import local_client
 from agents_loop.cli.streams import say_error, write_err, write_out
-from agents_loop.cli.text import redact
+from agents_loop.cli.text import as_utf8, redact
 from agents_loop.cli.trace import TraceWriter
 from agents_loop.errors import ConfigurationError
 from agents_loop.files import BuiltLoop, LoopFile, load_loop_file
@@ -65,7 +65,10 @@ def run_file(request: RunRequest) -> int:
     display = choose_display(quiet=request.quiet)
     backends = Backends(request.backend, request.models, on_notice=display.notice, local_client=local_client)
     built = loop_file.build(
-        inputs, backends.client_for, max_iterations=request.max_iterations, on_notice=display.notice
+        inputs,
+        backends.client_for,
+        max_iterations=request.max_iterations,
+        on_notice=lambda text: display.notice(f"notice: {text}"),
     )
     _give_notices(display, loop_file, inputs, backends)
     display.costs = built.meter
@@ -154,21 +157,15 @@ def parse_inputs(given: Sequence[str]) -> dict[str, str]:
         ConfigurationError: One is none, or a key is given twice.
     """
     inputs: dict[str, str] = {}
-    for text in given:
+    for written in given:
+        text = as_utf8(written, f"the input {written.partition('=')[0]!r}")
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ConfigurationError(f"-i {text!r} must be KEY=VALUE, such as topic='morning fog'")
-        if not _is_unicode(value):
-            raise ConfigurationError(f"the input {key!r} is not UTF-8")
         if key in inputs:
             raise ConfigurationError(f"the input {key!r} is given twice")
         inputs[key] = value
     return inputs
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether it can be sent: what is not UTF-8 on a command line comes as lone surrogates."""
-    return text.isascii() or text == text.encode("utf-8", "replace").decode("utf-8")
 
 
 def parse_cap(text: str) -> int:

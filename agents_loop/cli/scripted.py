@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, FinishReason
 from agents_loop.errors import ConfigurationError
+from agents_loop.files.counting import counted
 from agents_loop.ids import new_id
 from agents_loop.messages import ChatMessage, ChatRole, Content, FunctionCallContent, TextContent, UsageDetails
 from agents_loop.testing import ScriptedChatClient, ScriptExhaustedError
@@ -74,9 +75,9 @@ class Script:
             if line.model is None or fnmatchcase(model, line.model):
                 del self._left[index]
                 return _response(line, model)
-        left = f"; the {len(self._left)} left are for other models" if self._left else ""
+        left = f"; {counted(len(self._left), 'reply', 'replies')} left, for other models" if self._left else ""
         raise ScriptExhaustedError(
-            f"{self._path} has {self._total} replies and none is left for call {self._calls}, "
+            f"{self._path} has {counted(self._total, 'reply', 'replies')} and none is left for call {self._calls}, "
             f"to the model {model!r}{left}: add a line to it"
         )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from agents_loop.errors import ConfigurationError
+
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[ -/]*[0-~])")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but for tab and line break, what reverses the direction of writing, and lone surrogates."""
@@ -22,6 +24,24 @@ def one_line(text: str, limit: int | None = None) -> str:
     """The text on one line, cut to a number of characters."""
     line = " ".join(printable(text.replace("\r", "\n")).split())
     return line if limit is None or len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def as_utf8(text: str, what: str) -> str:
+    """An argument of the command line as the UTF-8 that its bytes are, also where the locale has other plans.
+
+    Args:
+        text: The argument; bytes that the locale could not read are lone surrogates in it.
+        what: What the argument is, for the error.
+
+    Raises:
+        ConfigurationError: Its bytes are not UTF-8.
+    """
+    if text.isascii():
+        return text
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8")
+    except UnicodeError as error:
+        raise ConfigurationError(f"{what} is not UTF-8: write it in UTF-8") from error
 
 
 def redact(text: str) -> str:

@@ -13,7 +13,7 @@ from agents_loop.loop.answer import answer_text
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
-from agents_loop.messages import ChatMessage, ChatRole, ErrorContent
+from agents_loop.messages import ChatMessage, ChatRole, error_text
 
 
 class PromptedEvaluator(LoopEvaluator):
@@ -70,9 +70,8 @@ class PromptedEvaluator(LoopEvaluator):
 def _read(response: ChatResponse) -> EvaluatorReply:
     reason = response.finish_reason
     if reason in (FinishReason.REFUSAL, FinishReason.CONTENT_FILTER):
-        contents = [content for message in response.messages for content in message.contents]
-        said = "; ".join(content.message for content in contents if isinstance(content, ErrorContent))
-        raise JudgeFailedError(str(reason), said)
+        no_reason = "the provider gives no reason: change evaluator.prompt, or name another evaluator.model"
+        raise JudgeFailedError(str(reason), error_text(response.messages) or no_reason)
     text = response.text
     if reason == FinishReason.LENGTH:
         return not_approved(text, "the reply was cut off: raise evaluator.max_output_tokens")

@@ -16,9 +16,10 @@ from agents_loop.agent import (
 from agents_loop.chat_client import ChatClient, ChatOptions, FinishReason
 from agents_loop.errors import AgentsLoopError
 from agents_loop.files.prompts import PromptTemplate
-from agents_loop.messages import ChatMessage, ChatRole, ErrorContent, JsonValue, join_text
+from agents_loop.messages import ChatMessage, ChatRole, FunctionCallContent, JsonValue, error_text, join_text
 
 _STATE = "prompted_generator"
+_CHANGE = "ask for text in generator.prompt, or name another generator.model"
 
 
 class NoCandidateError(AgentsLoopError):
@@ -79,15 +80,7 @@ class PromptedGenerator(AIAgent):
             NoCandidateError: The model refused, or gave no text.
         """
         given = await self._client.get_response(self._messages(messages, session), self._chat_options(options))
-        response = AgentResponse(
-            given.messages,
-            response_id=given.response_id,
-            agent_id=self.id,
-            usage=given.usage,
-            finish_reason=given.finish_reason,
-            created_at=given.created_at,
-            additional_properties=given.additional_properties,
-        )
+        response = AgentResponse([], agent_id=self.id).take(given)
         _remember(session, response)
         return response
 
@@ -100,17 +93,7 @@ class PromptedGenerator(AIAgent):
         stream = self._client.get_streaming_response(sent, self._chat_options(options))
         async with aclosing(cast("AsyncGenerator[Any, None]", stream)):
             async for piece in stream:
-                update = AgentResponseUpdate(
-                    piece.role,
-                    piece.contents,
-                    author_name=piece.author_name,
-                    agent_id=self.id,
-                    response_id=piece.response_id,
-                    message_id=piece.message_id,
-                    finish_reason=piece.finish_reason,
-                    created_at=piece.created_at,
-                    additional_properties=piece.additional_properties,
-                )
+                update = AgentResponseUpdate.from_chat(piece, agent_id=self.id)
                 pieces.append(update)
                 yield update
         _remember(session, AgentResponse.from_updates(pieces))
@@ -166,12 +149,20 @@ def _require_candidate(response: AgentResponse, text: str) -> None:
     reason = response.finish_reason
     if text.strip() and reason != FinishReason.REFUSAL:
         return
-    contents = [content for message in response.messages for content in message.contents]
-    said = "; ".join(content.message for content in contents if isinstance(content, ErrorContent))
+    said = error_text(response.messages)
     match reason:
         case FinishReason.REFUSAL | FinishReason.CONTENT_FILTER:
-            raise NoCandidateError(str(reason), said or "the provider gives no reason")
+            raise NoCandidateError(str(reason), said or f"the provider gives no reason: {_CHANGE}")
         case FinishReason.LENGTH:
             raise NoCandidateError("length", "the tokens ran out before any text: raise generator.max_output_tokens")
         case _:
-            raise NoCandidateError("empty", said or f"the reply has no text (finish_reason {reason!r})")
+            raise NoCandidateError("empty", said or f"{_why_empty(response)}: {_CHANGE}")
+
+
+def _why_empty(response: AgentResponse) -> str:
+    contents = [content for message in response.messages for content in message.contents]
+    tools = dict.fromkeys([content.name for content in contents if isinstance(content, FunctionCallContent)])
+    if tools:
+        return f"the model calls {', '.join(map(repr, tools))}, but a loop file has no tools"
+    why = response.finish_reason
+    return "the reply has no text" + (f" (finish_reason {str(why)!r})" if why else "")

@@ -10,6 +10,7 @@ from typing import cast
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
 from agents_loop.errors import BudgetExceededError
+from agents_loop.files.counting import counted
 from agents_loop.messages import ChatMessage, TextReasoningContent, UsageContent, UsageDetails, sum_usage
 
 _CHARACTERS_PER_TOKEN = 4
@@ -60,8 +61,8 @@ class Meter:
         for limit in self._limits:
             if self.tokens >= limit.tokens:
                 raise BudgetExceededError(
-                    f"{limit.place} is {limit.tokens}, and {self.tokens} tokens were used in {self.calls} calls: "
-                    f"the next call, to {model!r}, was not made"
+                    f"{limit.place} is {limit.tokens:,}, and the run has used {counted(self.tokens, 'token')} "
+                    f"in {counted(self.calls, 'call')}: the next call, to {model!r}, was not made"
                 )
         self.calls += 1
         self.last_model = model

@@ -68,7 +68,7 @@ def test_a_budget_is_4(command: Command, script: Script):
     )
 
     assert (ran.code, ran.out) == (4, "d1\n")
-    assert ran.err.startswith("error: budget.max_tokens is 20000, and 20000 tokens were used in 2 calls")
+    assert ran.err.startswith("error: budget.max_tokens is 20,000, and the run has used 20,000 tokens in 2 calls: ")
     assert len(ran.err.splitlines()) == 1
 
 
@@ -80,7 +80,7 @@ def test_running_out_of_replies_is_1_and_names_the_call(command: Command, script
 
     assert (ran.code, ran.out) == (1, "d2\n")
     assert len(ran.error_lines) == 1
-    assert "none is left for call 4, to the model 'critic-large-1'; the 1 left are for other models" in ran.err
+    assert "none is left for call 4, to the model 'critic-large-1'; 1 reply left, for other models" in ran.err
 
 
 def test_json_is_the_whole_result(command: Command, script: Script):
@@ -205,16 +205,13 @@ def test_notices_are_said_once_and_not_with_quiet(command: Command, script: Scri
     loud = command(*arguments, "--backend", script(*replies))
     quiet = command(*arguments, "--backend", script(*replies), "-q")
 
-    assert (
-        loud.err.splitlines()[:4]
-        == [
-            "notice: budget.max_usd is not enforced yet",
-            "notice: no prompt uses the input 'other'",
-            "notice: --model 'no-such-*' matches no model of the file",
-            "iteration 1: d1",
-        ]
-        or "reports no token usage" in loud.err
-    )
+    assert loud.err.splitlines()[:5] == [
+        "notice: budget.max_usd is not enforced yet",
+        "notice: no prompt uses the input 'other'",
+        "notice: --model 'no-such-*' matches no model of the file",
+        "notice: 'poet-small-1' reports no token usage: estimated as a token for every 4 characters",
+        "iteration 1: d1",
+    ]
     assert quiet.err == ""
 
 
@@ -275,11 +272,55 @@ def test_a_bad_line_of_a_script_is_found_before_any_call(command: Command, tmp_p
 
 
 def test_a_tool_call_is_no_candidate(command: Command, script: Script):
-    """A scripted tool call has no text: nothing to evaluate, and that is said."""
+    """A tool call has no text: nothing to evaluate; the line says so, in words, and what to do."""
     ran = command("run", LIMERICK, *HERE, "--backend", script({"tool_calls": [{"name": "f", "arguments": {"a": 1}}]}))
 
     assert ran.code == 1
-    assert "error: the generator gave no candidate (empty)" in ran.err
+    (line,) = ran.error_lines
+    assert line.removeprefix("error: the generator gave no candidate (empty): ") == (
+        "the model calls 'f', but a loop file has no tools: "
+        "ask for text in generator.prompt, or name another generator.model"
+    )
+
+
+def test_a_reply_without_text_is_named_by_its_finish_reason(command: Command, script: Script):
+    """An empty reply: the line has the reason as the provider writes it, and what to do."""
+    ran = command("run", LIMERICK, *HERE, "--backend", script(" "))
+
+    assert ran.code == 1
+    (line,) = ran.error_lines
+    assert line.removeprefix("error: the generator gave no candidate (empty): ") == (
+        "the reply has no text (finish_reason 'stop'): "
+        "ask for text in generator.prompt, or name another generator.model"
+    )
+
+
+def test_a_budget_of_one_is_said_in_the_singular(command: Command, tmp_path: Path, script: Script):
+    """One thing is not called several."""
+    path = tmp_path / "tight.yaml"
+    path.write_text(Path(LIMERICK).read_text(encoding="utf-8").replace("max_tokens: 20000", "max_tokens: 1"))
+    one = {"text": "d1", "usage": {"input_token_count": 0, "output_token_count": 1}}
+
+    ran = command("run", str(path), *HERE, "-q", "--backend", script(one))
+
+    assert ran.err.startswith("error: budget.max_tokens is 1, and the run has used 1 token in 1 call: the next call")
+
+
+def test_arguments_are_utf_8_whatever_the_locale_says(command: Command, script: Script):
+    """Bytes that the locale could not read come as lone surrogates: they are read as the UTF-8 that they are."""
+    bytes_of = "\udcc3\udca9"  # é, where the locale knows ASCII alone
+    backend = script("d1", verdict(True))
+
+    ran = command("run", LIMERICK, "-i", f"place={bytes_of}", "--json", "--backend", backend)
+    route = command(
+        "run", LIMERICK, *HERE, "--backend", script("d1", verdict(True)), "--model", f"{bytes_of}={backend}"
+    )
+    wrong = command("run", LIMERICK, *HERE, "--backend", "openai:\udcff")
+
+    assert (ran.code, ran.json["iterations"][0]["input"][0]["text"]) == (0, "Write a limerick about é.\n\n")
+    assert "notice: --model 'é' matches no model of the file" in route.err
+    assert (wrong.code, len(wrong.error_lines)) == (2, 1)
+    assert "is not UTF-8" in wrong.err
 
 
 # --- the trace

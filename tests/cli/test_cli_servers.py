@@ -3,8 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commanding import LIMERICK, Command, verdict
-from fault_server import Completion, Failure, FaultServer, usage
+from commanding import LIMERICK, Command, process, verdict
+from fault_server import Completion, Failure, FaultServer, Raw, Reply, usage
 
 CANARY = "sk-canary-0123456789abcdef"
 RUN = ("run", LIMERICK, "-i", "place=Delft", "--backend", "openai")
@@ -88,3 +88,78 @@ def test_a_refusal_is_1_and_says_so(command: Command, server: FaultServer):
 
     assert (ran.code, ran.out, len(server.requests)) == (1, "", 1)
     assert ran.err == "error: the generator gave no candidate (refusal): I can't rhyme.\n"
+
+
+def test_a_refusal_without_a_word_says_what_to_do(command: Command, server: FaultServer):
+    """Where the provider gives no reason the line says what can be changed: the generator's, or the evaluator's."""
+    server.add(Completion(content="d1"), Completion(content=None, finish_reason="content_filter"))
+
+    ran = command(*RUN, "-q")
+
+    assert (ran.code, ran.out) == (1, "d1\n")
+    assert ran.err.startswith("error: the judge gave no verdict (content_filter): ")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Raw(b"<html>Welcome</html>"),
+        Raw(b"<html>Welcome</html>", "text/html"),
+        Raw(b""),
+        Raw(b'{"hello": "world"}'),
+        Failure(405, "Method Not Allowed"),
+    ],
+)
+def test_a_server_that_is_no_models_is_named(
+    command: Command, server: FaultServer, monkeypatch: pytest.MonkeyPatch, reply: Reply
+):
+    """What is no answer of a model is 1 and one line: the server's address, without its password, and what to check."""
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url.replace("://", "://user:pass-word@"))
+    server.default = reply
+
+    ran = command(*RUN, "-q")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error: the model 'poet-small-1' (openai) did not answer: ")
+    address = f"the address of the model's server, {server.base_url}, is probably wrong: check OPENAI_BASE_URL"
+    assert ran.err.endswith(f" -- {address}\n")
+    assert len(ran.err.splitlines()) == 1
+    assert "pass-word" not in ran.err
+    assert "JSONDecodeError" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Raw(b"bad gateway", "text/html", 502), "HTTP 502 -- the server failed: try again later"),
+        (Failure(500, "boom."), "HTTP 500: boom -- the server failed: try again later"),
+        (Failure(429, "slow"), "HTTP 429: slow -- the rate limit or the quota is used up: try again later"),
+        (
+            Failure(400, "no such thing"),
+            "HTTP 400: no such thing -- the server rejects the request: check the prompts and the model's settings in the file",
+        ),
+    ],
+)
+def test_a_server_that_fails_is_1_and_says_what_to_do(
+    command: Command, server: FaultServer, monkeypatch: pytest.MonkeyPatch, reply: Reply, said: str
+):
+    """Every error of a server is one line: its status, its words if it has any, and what to do."""
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
+    server.default = reply
+
+    ran = command(*RUN, "-q")
+
+    assert (ran.code, ran.err) == (1, f"error: the model 'poet-small-1' (openai) did not answer: {said}\n")
+
+
+def test_arguments_reach_the_model_in_any_locale(server: FaultServer):
+    """UTF-8 on the command line is UTF-8 to the model, also in a locale that knows ASCII alone."""
+    server.add(Completion(content="é"), Completion(content=verdict(True)))
+    ascii_alone = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment = {**ascii_alone, "OPENAI_API_KEY": CANARY, "OPENAI_BASE_URL": server.base_url}
+
+    ran = process("run", LIMERICK, "-i", "place=Orléans", "--backend", "openai:modèle", env=environment)
+
+    assert (ran.returncode, ran.stdout) == (0, "é\n".encode())
+    assert server.bodies[0]["model"] == "modèle"
+    assert "Orléans" in server.bodies[0]["messages"][0]["content"]

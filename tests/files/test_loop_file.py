@@ -188,7 +188,7 @@ async def test_a_node_budget_stops_mid_loop(changed: Changed):
     models = Models([used("d1", 2400), used("d2", 2400)], [used(verdict(False), 200), used(verdict(True), 1)])
     built = models.build(load_loop_file(path))
 
-    with pytest.raises(BudgetExceededError, match=r"nodes\[0\]\.budget\.max_tokens is 5000, and 5000 tokens") as caught:
+    with pytest.raises(BudgetExceededError, match=r"nodes\[0\]\.budget\.max_tokens is 5,000, and the run") as caught:
         await built.agent.run(built.message)
 
     result = LoopResult.of(caught.value)
@@ -201,7 +201,9 @@ async def test_the_files_budget_holds_too():
     models = Models([used("d1", 19_999), used("d2", 5)], [used(verdict(False), 9_000)])
     built = models.build()
 
-    with pytest.raises(BudgetExceededError, match=r"^budget\.max_tokens is 20000, and 28999 tokens were used in 2"):
+    with pytest.raises(
+        BudgetExceededError, match=r"^budget\.max_tokens is 20,000, and the run has used 28,999 tokens in 2 c"
+    ):
         await built.agent.run(built.message)
 
 
@@ -271,6 +273,7 @@ async def test_what_comes_from_the_cache_is_not_counted_against_the_budget():
         (ChatResponse([ChatMessage("assistant", [])], finish_reason="content_filter"), "content_filter"),
         (ChatResponse("", finish_reason="length"), "length"),
         (ChatResponse("  ", finish_reason="stop"), "empty"),
+        (ChatResponse(""), "empty"),
     ],
 )
 async def test_a_refusal_or_nothing_is_no_candidate(draft: ChatResponse, cause: str, *, streaming: bool):
