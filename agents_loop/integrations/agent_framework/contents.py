@@ -75,6 +75,17 @@ def from_contents(contents: Iterable[Any]) -> list[Content]:
     return [_from_content(content) for content in contents]
 
 
+def refusal_in(contents: Iterable[Any]) -> str:
+    """What a model said in refusing. The framework passes it on as text, with a mark that tells it apart."""
+    return "".join([content.text or "" for content in contents if content.type == "text" and _is_refusal(content)])
+
+
+def _is_refusal(content: Any) -> bool:
+    marks: dict[str, Any] = content.additional_properties or {}
+    core: dict[str, Any] = marks.get("core") or {}
+    return "refusal" in (marks.get("model_output_kind"), core.get("model_output_kind"))
+
+
 def from_usage(usage: Mapping[str, Any] | None) -> UsageDetails | None:
     """The counters that were reported; those without a field of ours keep their names."""
     if not usage:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from agents_loop.chat_client import ChatOptions, JsonSchemaFormat, ResponseFormat
+from agents_loop.integrations.agent_framework.sdk import load_agent_framework
+from agents_loop.tools import FunctionTool, Tool, as_tool
 
 _NAMES = {
     "model_id": "model",
@@ -28,6 +30,17 @@ def to_options(options: ChatOptions | None) -> dict[str, Any]:
     named["tools"] = list(options.tools) or None
     return {name: value for name, value in named.items() if value is not None} | dict(
         options.additional_properties or {}
+    )
+
+
+def declared(given: Tool) -> Any:
+    """A tool that the framework tells the model of and does not run; its own tools and mappings stay as they are."""
+    framework = load_agent_framework("a tool")
+    tool = given if isinstance(given, framework.FunctionTool) else as_tool(given)
+    if not isinstance(tool, FunctionTool):
+        return tool
+    return framework.FunctionTool(
+        name=tool.name, description=tool.description or "", func=None, input_model=tool.parameters
     )
 
 

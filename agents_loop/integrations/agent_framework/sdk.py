@@ -23,3 +23,8 @@ def load_agent_framework(what: str) -> ModuleType:
         return import_module("agent_framework")
     except ImportError as error:
         raise MissingExtraError(what, EXTRA) from error
+
+
+def content_filter_error() -> type[Exception]:
+    """What the framework's chat clients raise where a provider's filter refuses a prompt."""
+    return import_module("agent_framework.exceptions").ChatClientContentFilterException
