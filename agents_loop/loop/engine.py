@@ -7,7 +7,6 @@ import itertools
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 
 from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent
 from agents_loop.errors import BudgetExceededError
@@ -25,25 +24,22 @@ from agents_loop.loop.events import (
     LoopStarted,
     LoopStopped,
 )
+from agents_loop.loop.next_input import next_input
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.result import IterationRecord, LoopResult, StopReason, attach_result, inner_result
-from agents_loop.loop.resuming import STATE_KEY, PendingRun, keep, take
+from agents_loop.loop.resuming import STATE_KEY, PendingRun, keep, pending_approvals, take
 from agents_loop.loop.sessions import RunSessions
 from agents_loop.loop.transcript import transcript_response
 from agents_loop.messages import (
     ChatMessage,
-    ChatRole,
     JsonValue,
     ToolApprovalRequestContent,
-    ToolApprovalResponseContent,
     UsageDetails,
     sum_usage,
 )
 
 _orders = itertools.count()
 """Runs in the order in which they began: what a run within another attached to an exception began later than it."""
-FEEDBACK_HEADING = "## Feedback"
-_APPROVALS = (ToolApprovalRequestContent, ToolApprovalResponseContent)
 
 
 class LoopRun:
@@ -150,7 +146,8 @@ class LoopRun:
                     if ended is None:
                         if self._options.fresh_context_per_iteration:
                             session = context.session = await self._sessions.replacement()
-                        agent_input, on_behalf_of = self._next_input(outcome)
+                        self._feedback.append(outcome.feedback)
+                        agent_input, on_behalf_of = next_input(outcome, self._messages, self._feedback, self._options)
                         continue
                 self.result = self._result(*ended)
                 yield LoopStopped(
@@ -251,32 +248,6 @@ class LoopRun:
         if judged is not None:
             record.usage = judged if record.usage is None else record.usage + judged
 
-    def _next_input(self, outcome: Outcome) -> tuple[tuple[ChatMessage, ...], tuple[ChatMessage, ...]]:
-        """The next input, and the part of it that the loop sends in the caller's place."""
-        self._feedback.append(outcome.feedback)
-        if outcome.messages is not None:
-            explicit = tuple(
-                [m if m.message_id else replace(m, message_id=self._options.new_id()) for m in outcome.messages]
-            )
-            sent = explicit if outcome.feedback is None else (*explicit, self._written(outcome.feedback))
-            return sent, sent
-        if not self._options.fresh_context_per_iteration:
-            sent = () if outcome.feedback is None else (self._written(outcome.feedback),)
-            return sent, sent
-        entries = [entry for entry in self._feedback if entry is not None]
-        if not entries:
-            return self._messages, ()
-        heard = self._written("\n".join([FEEDBACK_HEADING, "", *[f"- {entry}" for entry in entries]]))
-        return (*self._messages, heard), (heard,)
-
-    def _written(self, text: str) -> ChatMessage:
-        return ChatMessage(
-            ChatRole.USER,
-            text,
-            author_name=self._options.on_behalf_of_author_name,
-            message_id=self._options.new_id(),
-        )
-
     def _failure(self, error: BaseException) -> tuple[StopReason, str | None]:
         if isinstance(error, asyncio.CancelledError | GeneratorExit | KeyboardInterrupt):
             return StopReason.CANCELLED, None
@@ -304,17 +275,3 @@ def _usage_of(response: AgentResponse) -> UsageDetails | None:
     """What a loop within the loop used, its evaluators included."""
     inner = LoopResult.of(response)
     return response.usage if inner is None else inner.usage
-
-
-def pending_approvals(response: AgentResponse) -> list[ToolApprovalRequestContent]:
-    """The tool calls that wait for approval, but for those that the same response answers."""
-    contents: list[ToolApprovalRequestContent | ToolApprovalResponseContent] = []
-    for message in response.messages:
-        for content in message.contents:
-            if isinstance(content, _APPROVALS):
-                contents.append(content)  # noqa: PERF401 - no frame of its own on the hot path
-    if not contents:
-        return []
-    requests = [content for content in contents if isinstance(content, ToolApprovalRequestContent)]
-    answered = {content.request_id for content in contents if isinstance(content, ToolApprovalResponseContent)}
-    return [request for request in requests if request.request_id not in answered]

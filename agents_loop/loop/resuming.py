@@ -6,13 +6,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from agents_loop.agent import AgentSession
+from agents_loop.agent import AgentResponse, AgentSession
 from agents_loop.errors import SessionStateError
 from agents_loop.message_json import message_from_json, message_to_json
-from agents_loop.messages import ChatMessage, JsonValue, ToolApprovalResponseContent
+from agents_loop.messages import ChatMessage, JsonValue, ToolApprovalRequestContent, ToolApprovalResponseContent
 
+_APPROVALS = (ToolApprovalRequestContent, ToolApprovalResponseContent)
 STATE_KEY = "agents_loop"
 """Where in `session.state` a run waits."""
+
+
+def pending_approvals(response: AgentResponse) -> list[ToolApprovalRequestContent]:
+    """The tool calls that wait for approval, but for those that the same response answers."""
+    contents: list[ToolApprovalRequestContent | ToolApprovalResponseContent] = []
+    for message in response.messages:
+        for content in message.contents:
+            if isinstance(content, _APPROVALS):
+                contents.append(content)  # noqa: PERF401 - no frame of its own on the hot path
+    if not contents:
+        return []
+    requests = [content for content in contents if isinstance(content, ToolApprovalRequestContent)]
+    answered = {content.request_id for content in contents if isinstance(content, ToolApprovalResponseContent)}
+    return [request for request in requests if request.request_id not in answered]
 
 
 @dataclass(slots=True, kw_only=True)
