@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import gc
 import importlib.util
+import itertools
 import json
 import statistics
 import time
@@ -23,8 +24,8 @@ from typing import Any
 ANSWER = ("The release went out on Tuesday after the last fix was merged. " * 4)[:200]
 FEEDBACK = "Name an owner for each risk, and say what it costs."
 ITERATIONS = 10
-ROUNDS = 40
-WARM_UP_ROUNDS = 5
+ROUNDS = 20
+WARM_UP_ROUNDS = 3
 
 Turns = Callable[[], Awaitable[object]]
 """One conversation of `ITERATIONS` turns."""
@@ -42,34 +43,65 @@ class Case:
 # --- a provider without a network
 
 
+NUMBER = "@NUMBER@"
+"""What each reply has another of: frameworks drop a turn that repeats the last."""
+
+
 def completion(*, streaming: bool) -> tuple[str, bytes]:
     """The body that a server of the chat completions API sends, and its type; streamed as words."""
-    head = {"id": "reply-1", "created": 1_700_000_000, "model": "m"}
+    head = {"id": f"reply-{NUMBER}", "created": 1_700_000_000, "model": "m"}
     usage = {"prompt_tokens": 100, "completion_tokens": 40, "total_tokens": 140}
     if not streaming:
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ANSWER}}
+        choice = {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": f"{NUMBER} {ANSWER}"},
+        }
         whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
         return "application/json", json.dumps(whole).encode()
-    deltas = [{"role": "assistant", "content": ""}, *[{"content": f"{word} "} for word in ANSWER.split()]]
+    deltas = [{"role": "assistant", "content": ""}, *[{"content": f"{word} "} for word in (NUMBER, *ANSWER.split())]]
     chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
     chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": usage}]
     events = [json.dumps({**head, "object": "chat.completion.chunk", **chunk}) for chunk in chunks]
     return "text/event-stream", "".join([f"data: {event}\n\n" for event in [*events, "[DONE]"]]).encode()
 
 
-def openai_client() -> Any:
-    """OpenAI's own client, over a transport that answers in this process."""
+def in_process_http() -> Any:
+    """An HTTP client over a transport that answers in this process."""
     import httpx2  # noqa: PLC0415 - measured if installed
-    import openai  # noqa: PLC0415
 
     bodies = {streaming: completion(streaming=streaming) for streaming in (False, True)}
+    numbers = itertools.count(1)
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         kind, body = bodies[b'"stream":true' in request.content]
-        return httpx2.Response(200, content=body, headers={"Content-Type": kind})
+        numbered = body.replace(NUMBER.encode(), str(next(numbers)).encode())
+        return httpx2.Response(200, content=numbered, headers={"Content-Type": kind})
 
-    http_client = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
-    return openai.AsyncOpenAI(api_key="none", base_url="http://in-process/v1", http_client=http_client)
+    return httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+
+
+def openai_client() -> Any:
+    """OpenAI's own client, over that transport."""
+    import openai  # noqa: PLC0415
+
+    return openai.AsyncOpenAI(api_key="none", base_url="http://in-process/v1", http_client=in_process_http())
+
+
+def cases(name: str, adapter: Any, alone: Turns, alone_streaming: Turns) -> list[Case]:
+    """A framework's own turns, and the same through its adapter."""
+
+    async def adapted() -> None:
+        session = await adapter.create_session()
+        for _ in range(ITERATIONS):
+            (await adapter.run(FEEDBACK, session=session)).text  # noqa: B018 - reading it is part of the work
+
+    async def adapted_streaming() -> None:
+        session = await adapter.create_session()
+        for _ in range(ITERATIONS):
+            (await adapter.run_streaming(FEEDBACK, session=session).final_response()).text  # noqa: B018
+
+    return [Case(f"{name}: run", alone, adapted), Case(f"{name}: streaming", alone_streaming, adapted_streaming)]
 
 
 # --- Semantic Kernel
@@ -107,7 +139,6 @@ def kernel_agent_cases(name: str, service: Any) -> list[Case]:
     from agents_loop.integrations.semantic_kernel import SemanticKernelAgent  # noqa: PLC0415
 
     agent = ChatCompletionAgent(service=service, name="writer", instructions="Write reports.")
-    adapter = SemanticKernelAgent(agent)
 
     async def alone() -> None:
         thread = ChatHistoryAgentThread()
@@ -115,25 +146,159 @@ def kernel_agent_cases(name: str, service: Any) -> list[Case]:
             async for item in agent.invoke(FEEDBACK, thread=thread):
                 str(item.message)
 
-    async def adapted() -> None:
-        session = await adapter.create_session()
-        for _ in range(ITERATIONS):
-            (await adapter.run(FEEDBACK, session=session)).text  # noqa: B018 - reading it is part of the work
-
     async def alone_streaming() -> None:
         thread = ChatHistoryAgentThread()
         for _ in range(ITERATIONS):
             "".join([str(item.message) async for item in agent.invoke_stream(FEEDBACK, thread=thread)])
 
-    async def adapted_streaming() -> None:
-        session = await adapter.create_session()
+    return cases(name, SemanticKernelAgent(agent), alone, alone_streaming)
+
+
+# --- Microsoft Agent Framework
+
+
+def agent_framework_cases() -> list[Case]:
+    """An agent with its sessions, which keep the history in this process."""
+    from agent_framework import Agent  # noqa: PLC0415
+    from agent_framework.openai import OpenAIChatCompletionClient  # noqa: PLC0415
+
+    from agents_loop.integrations.agent_framework import AgentFrameworkAgent  # noqa: PLC0415
+
+    client = OpenAIChatCompletionClient(model="m", async_client=openai_client())
+    agent = Agent(client=client, name="writer", instructions="Write reports.")
+
+    async def alone() -> None:
+        session = agent.create_session()
         for _ in range(ITERATIONS):
-            (await adapter.run_streaming(FEEDBACK, session=session).final_response()).text  # noqa: B018
+            (await agent.run(FEEDBACK, session=session)).text  # noqa: B018
 
-    return [Case(f"{name}: run", alone, adapted), Case(f"{name}: streaming", alone_streaming, adapted_streaming)]
+    async def alone_streaming() -> None:
+        session = agent.create_session()
+        for _ in range(ITERATIONS):
+            stream = agent.run(FEEDBACK, stream=True, session=session)
+            "".join([piece.text async for piece in stream])
+            (await stream.get_final_response()).text  # noqa: B018 - the session is written then
+
+    return cases("agent_framework", AgentFrameworkAgent(agent), alone, alone_streaming)
 
 
-FRAMEWORKS: dict[str, Callable[[], list[Case]]] = {"semantic_kernel": semantic_kernel_cases}
+# --- OpenAI Agents SDK
+
+
+def openai_agents_cases() -> list[Case]:
+    """An agent whose history is the last run's input list, without tracing."""
+    import agents  # noqa: PLC0415
+
+    from agents_loop.integrations.openai_agents import OpenAIAgentsAgent  # noqa: PLC0415
+
+    agents.set_tracing_disabled(disabled=True)
+    model = agents.OpenAIChatCompletionsModel("m", openai_client())
+    agent = agents.Agent(name="writer", instructions="Write reports.", model=model)
+    feedback = {"role": "user", "content": FEEDBACK}
+
+    async def alone() -> None:
+        said: list[Any] = []
+        for _ in range(ITERATIONS):
+            result = await agents.Runner.run(agent, [*said, feedback])
+            str(result.final_output)
+            said = result.to_input_list()
+
+    async def alone_streaming() -> None:
+        said: list[Any] = []
+        for _ in range(ITERATIONS):
+            result = agents.Runner.run_streamed(agent, [*said, feedback])
+            events = [event async for event in result.stream_events() if event.type == "raw_response_event"]
+            "".join([event.data.delta for event in events if event.data.type == "response.output_text.delta"])
+            said = result.to_input_list()
+
+    return cases("openai_agents", OpenAIAgentsAgent(agent), alone, alone_streaming)
+
+
+# --- Pydantic AI
+
+
+def pydantic_ai_cases() -> list[Case]:
+    """An agent whose history is the last run's messages; its events are what it streams of a whole run."""
+    from pydantic_ai import Agent  # noqa: PLC0415
+    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
+    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
+
+    from agents_loop.integrations.pydantic_ai import PydanticAIAgent  # noqa: PLC0415
+
+    model = OpenAIChatModel("m", provider=OpenAIProvider(openai_client=openai_client()))
+    agent = Agent(model, name="writer", instructions="Write reports.")
+
+    async def alone() -> None:
+        history: list[Any] = []
+        for _ in range(ITERATIONS):
+            result = await agent.run(FEEDBACK, message_history=history)
+            str(result.output)
+            history = result.all_messages()
+
+    async def alone_streaming() -> None:
+        history: list[Any] = []
+        for _ in range(ITERATIONS):
+            async with agent.run_stream_events(FEEDBACK, message_history=history) as stream:
+                events = [event async for event in stream]
+            "".join([event.delta.content_delta for event in events if event.event_kind == "part_delta"])
+            history = events[-1].result.all_messages()
+
+    return cases("pydantic_ai", PydanticAIAgent(agent), alone, alone_streaming)
+
+
+# --- LangGraph
+
+
+def langgraph_cases() -> list[Case]:
+    """A graph of one node that asks a model; its state is handed on by hand."""
+    from langchain_core.messages import HumanMessage, SystemMessage  # noqa: PLC0415
+    from langchain_openai import ChatOpenAI  # noqa: PLC0415
+    from langgraph.graph import END, START, MessagesState, StateGraph  # noqa: PLC0415
+
+    from agents_loop.integrations.langgraph import LangGraphAgent  # noqa: PLC0415
+
+    sdk = openai_client()
+    model = ChatOpenAI(
+        model="m", api_key="none", root_async_client=sdk, async_client=sdk.chat.completions, stream_usage=True
+    )
+
+    async def ask(state: Any) -> Any:
+        return {"messages": [await model.ainvoke([SystemMessage("Write reports."), *state["messages"]])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("ask", ask)
+    builder.add_edge(START, "ask")
+    builder.add_edge("ask", END)
+    graph = builder.compile(name="writer")
+
+    async def alone() -> None:
+        said: list[Any] = []
+        for _ in range(ITERATIONS):
+            said = (await graph.ainvoke({"messages": [*said, HumanMessage(FEEDBACK)]}))["messages"]
+            str(said[-1].content)
+
+    async def alone_streaming() -> None:
+        said: list[Any] = []
+        for _ in range(ITERATIONS):
+            pieces: list[str] = []
+            given = {"messages": [*said, HumanMessage(FEEDBACK)]}
+            async for mode, event in graph.astream(given, stream_mode=["values", "messages"]):
+                if mode == "messages":
+                    pieces.append(event[0].text)
+                else:
+                    said = event["messages"]
+            "".join(pieces)
+
+    return cases("langgraph", LangGraphAgent(graph), alone, alone_streaming)
+
+
+FRAMEWORKS: dict[str, Callable[[], list[Case]]] = {
+    "semantic_kernel": semantic_kernel_cases,
+    "agent_framework": agent_framework_cases,
+    "agents": openai_agents_cases,
+    "pydantic_ai": pydantic_ai_cases,
+    "langgraph": langgraph_cases,
+}
 """By the name of the module that must be installed."""
 
 

@@ -52,7 +52,7 @@ def pull_with_progress(name: str) -> Path:
         ModelNotFoundError: The name is not known.
         ModelPullError: It could not be fetched.
     """
-    if name not in KNOWN_MODELS:
+    if name not in KNOWN_MODELS or find(name) is not None:
         return pull(name)
     if sys.stderr is not None and sys.stderr.isatty():
         return _pull_with_bar(name)

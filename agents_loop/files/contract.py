@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, cast
 
-from agents_loop.judging.reading import clean_text
+from agents_loop.judging.reading import clean_text, refuse_constant
 from agents_loop.messages import JsonValue
 
 _MAX_DEPTH = 64
@@ -86,8 +86,4 @@ def _finite(text: str) -> float:
     return number
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_Object, parse_constant=_no_constant, parse_float=_finite)
+_DECODER = json.JSONDecoder(object_pairs_hook=_Object, parse_constant=refuse_constant, parse_float=_finite)

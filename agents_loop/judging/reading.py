@@ -105,11 +105,12 @@ def _without_language(body: str) -> str:
 # --- one JSON object
 
 
-def _no_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """For `json`'s decoder: `NaN` and its like are no JSON."""
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=refuse_constant)
 """Objects become tuples of their pairs, so that a key given twice is seen."""
 _scan_once = cast("Callable[[str, int], tuple[Any, int]]", vars(_DECODER)["scan_once"])
 
