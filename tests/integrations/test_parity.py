@@ -155,7 +155,7 @@ def heard(server: FaultServer, number: int = -1) -> list[tuple[str, str]]:
 
 
 def asked(server: FaultServer) -> list[list[str]]:
-    """What the users of each request said, beyond the request before it in the same conversation."""
+    """What the users said in each request."""
     return [[text for role, text in heard(server, n) if role == "user"] for n in range(len(server.requests))]
 
 
