@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, Unpack
 
 from agents_loop.chat_client import ChatResponseUpdate
 from agents_loop.errors import StreamClosedError
@@ -14,12 +14,11 @@ from agents_loop.ids import new_id
 from agents_loop.messages import (
     ChatMessage,
     Content,
-    JsonValue,
     UsageContent,
     UsageDetails,
 )
 from agents_loop.streams import close_stream
-from agents_loop.updates import Response, ResponseUpdate, merge_updates
+from agents_loop.updates import Response, ResponseUpdate, UpdateFields, merge_updates
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -58,25 +57,10 @@ class AgentResponseUpdate(ResponseUpdate):
         role: str | None = None,
         contents: str | Content | Sequence[str | Content] = (),
         *,
-        author_name: str | None = None,
         agent_id: str | None = None,
-        response_id: str | None = None,
-        message_id: str | None = None,
-        finish_reason: str | None = None,
-        created_at: float | None = None,
-        additional_properties: dict[str, JsonValue] | None = None,
+        **fields: Unpack[UpdateFields],
     ) -> None:
-        ResponseUpdate.__init__(
-            self,
-            role,
-            contents,
-            author_name=author_name,
-            response_id=response_id,
-            message_id=message_id,
-            finish_reason=finish_reason,
-            created_at=created_at,
-            additional_properties=additional_properties,
-        )
+        ResponseUpdate.__init__(self, role, contents, **fields)
         self.agent_id = agent_id
 
     @classmethod

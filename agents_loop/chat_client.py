@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
 from pydantic import BaseModel
 
@@ -17,7 +17,7 @@ from agents_loop.messages import (
     JsonValue,
     UsageContent,
 )
-from agents_loop.updates import Response, ResponseUpdate, merge_updates
+from agents_loop.updates import Response, ResponseUpdate, UpdateFields, merge_updates
 
 
 class FinishReason(StrEnum):
@@ -102,25 +102,10 @@ class ChatResponseUpdate(ResponseUpdate):
         role: str | None = None,
         contents: str | Content | Sequence[str | Content] = (),
         *,
-        author_name: str | None = None,
-        response_id: str | None = None,
-        message_id: str | None = None,
         model_id: str | None = None,
-        finish_reason: str | None = None,
-        created_at: float | None = None,
-        additional_properties: dict[str, JsonValue] | None = None,
+        **fields: Unpack[UpdateFields],
     ) -> None:
-        ResponseUpdate.__init__(
-            self,
-            role,
-            contents,
-            author_name=author_name,
-            response_id=response_id,
-            message_id=message_id,
-            finish_reason=finish_reason,
-            created_at=created_at,
-            additional_properties=additional_properties,
-        )
+        ResponseUpdate.__init__(self, role, contents, **fields)
         self.model_id = model_id
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Self
+from typing import Self, TypedDict
 
 from agents_loop.messages import (
     ChatMessage,
@@ -19,6 +19,17 @@ from agents_loop.messages import (
     as_messages,
     join_text,
 )
+
+
+class UpdateFields(TypedDict, total=False):
+    """What a piece of a streamed answer may carry besides its role and contents."""
+
+    author_name: str | None
+    response_id: str | None
+    message_id: str | None
+    finish_reason: str | None
+    created_at: float | None
+    additional_properties: dict[str, JsonValue] | None
 
 
 @dataclass(slots=True, init=False)
