@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from agents_loop.agent import (
     AgentResponse,
@@ -27,6 +28,8 @@ Conversation = TypeVar("Conversation")
 
 _conversations: WeakKeyDictionary[AgentSession, dict[str, Any]] = WeakKeyDictionary()
 """The live conversations of each session, by framework. They go with their session."""
+_readings: WeakKeyDictionary[AgentSession, WeakValueDictionary[str, asyncio.Lock]] = WeakKeyDictionary()
+"""What lets one run at a time read a conversation. A lock is there for as long as a run uses it."""
 
 
 class ForeignAgent(AIAgent, Generic[Conversation]):
@@ -91,13 +94,20 @@ class ForeignAgent(AIAgent, Generic[Conversation]):
                 yield update
 
     async def conversation(self, session: AgentSession | None) -> Conversation:
-        """The framework's conversation of a session; a new one where there is no session, or none in it yet."""
+        """The framework's conversation of a session; a new one where there is no session, or none in it yet.
+
+        What was written stays in the session until it has been read, so a read that fails can be tried again.
+        """
         if session is None:
             return self.new_conversation()
         kept = _conversations.setdefault(session, {})
         if self.framework not in kept:
-            state = session.state.pop(self.framework, None)
-            kept[self.framework] = await self._read(state)
+            reading = _readings.setdefault(session, WeakValueDictionary()).setdefault(self.framework, asyncio.Lock())
+            async with reading:
+                if self.framework not in kept:
+                    read = await self._read(session.state.get(self.framework))
+                    kept.setdefault(self.framework, read)  # another may have been put there meanwhile
+                    session.state.pop(self.framework, None)
         return cast("Conversation", kept[self.framework])
 
     def keep(self, session: AgentSession | None, conversation: Conversation) -> None:

@@ -1,5 +1,6 @@
 """What adapters of other frameworks share: a framework's conversation in a session, and one door to streaming."""
 
+import asyncio
 import gc
 import json
 
@@ -15,7 +16,7 @@ from agents_loop import (
     LoopAgent,
     SessionStateError,
 )
-from agents_loop.foreign_agent import ForeignAgent, _conversations, json_copy, with_ids
+from agents_loop.foreign_agent import ForeignAgent, _conversations, _readings, json_copy, with_ids
 from agents_loop.testing import assert_loop_laws
 
 
@@ -75,13 +76,15 @@ async def test_it_is_written_with_the_session(invoke):
 
 async def test_a_conversation_goes_with_its_session():
     """Law 20: nothing is kept of a session that is gone."""
-    before = len(_conversations)
+    before = len(_conversations), len(_readings)
     session = AgentSession()
     await Notebook().run("One.", session=session)
-    assert len(_conversations) == before + 1
+    assert len(_conversations) == before[0] + 1
+    gc.collect()
+    assert not _readings[session], "a lock is kept that nobody uses"
     del session
     gc.collect()
-    assert len(_conversations) == before
+    assert (len(_conversations), len(_readings)) == before
 
 
 async def test_a_conversation_can_be_put_into_a_session():
@@ -91,6 +94,69 @@ async def test_a_conversation_can_be_put_into_a_session():
     agent.keep(None, ["nowhere"])
     await agent.run("One.", session=session)
     assert await agent.conversation(session) == ["before", "One.", "noted"]
+
+
+class SlowNotebook(Notebook):
+    """Its reads wait until they are let go, and fail if they are told to."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+        self.reads = 0
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def read_conversation(self, state):
+        self.reads += 1
+        self.begun.set()
+        await self.go_on.wait()
+        if self.errors:
+            raise self.errors.pop(0)
+        return await super().read_conversation(state)
+
+
+def stored_session():
+    return AgentSession(state={"notebook": {"said": ["before"]}})
+
+
+async def test_a_read_that_fails_loses_nothing():
+    """Design: a conversation stays in the session until it has been read; a failed or cancelled read is tried again."""
+    agent, session = SlowNotebook(ConnectionError("gone")), stored_session()
+    cancelled = asyncio.ensure_future(agent.conversation(session))
+    await agent.begun.wait()
+    assert (await agent.serialize_session(session))["state"] == {"notebook": {"said": ["before"]}}
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    agent.go_on.set()
+    with pytest.raises(ConnectionError):
+        await agent.run("One.", session=session)
+    assert session.state == {"notebook": {"said": ["before"]}}
+    await agent.run("One.", session=session)
+    assert await agent.conversation(session) == ["before", "One.", "noted"]
+    assert session.state == {}
+
+
+async def test_a_conversation_is_read_once():
+    """Design: runs that first use a written session at the same time get the same conversation."""
+    agent, session = SlowNotebook(ConnectionError("gone")), stored_session()
+    reads = [asyncio.ensure_future(agent.conversation(session)) for _ in range(3)]
+    await agent.begun.wait()
+    agent.go_on.set()
+    failed, first, second = await asyncio.gather(*reads, return_exceptions=True)
+    assert isinstance(failed, ConnectionError)
+    assert first == ["before"]
+    assert first is second
+    assert agent.reads == 2
+
+
+async def test_a_conversation_that_is_put_there_during_a_read_stays():
+    """Design: what `keep` puts into a session is not replaced by a read that had begun before."""
+    agent, session = SlowNotebook(), stored_session()
+    read = asyncio.ensure_future(agent.conversation(session))
+    await agent.begun.wait()
+    agent.keep(session, ["kept"])
+    agent.go_on.set()
+    assert await read == ["kept"]
 
 
 async def test_the_final_response_has_the_ids_of_the_pieces():
