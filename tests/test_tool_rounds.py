@@ -482,6 +482,101 @@ async def test_an_approved_call_runs_once(invoke: Way, deleter: Deleter):
     assert deleter.deleted == ["a"]
 
 
+async def test_a_call_that_finished_does_not_run_again(invoke: Way):
+    """U5: of several approved calls one that finished is kept at once; if another is cancelled, only that runs again."""
+    ran: list[str] = []
+
+    @tool(approval_required=True)
+    async def step(name: str) -> str:
+        ran.append(name)
+        if name == "slow" and ran.count("slow") == 1:
+            await asyncio.sleep(60)
+        return f"{name} done"
+
+    client = ScriptedChatClient([calls(("step", {"name": "quick"}), ("step", {"name": "slow"})), "done"])
+    agent, session = ChatClientAgent(client, tools=[step]), AgentSession()
+    given = answer(await invoke(agent, "go", session=session))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(invoke(agent, given, session=session), 0.05)
+    session = await agent.deserialize_session(json.loads(json.dumps(await agent.serialize_session(session))))
+    response = await invoke(agent, given, session=session)
+    assert ran == ["quick", "slow", "slow"]
+    assert said(response.messages)[0] == ("tool", {"result": "quick done"}, {"result": "slow done"})
+
+
+@pytest.mark.parametrize("approved", [True, False], ids=["the same", "changed"])
+async def test_an_answer_stands(invoke: Way, deleter: Deleter, approved: bool):
+    """Approvals: an answer to what was answered before is an error, changed or not, and what waits goes on waiting."""
+    asked = calls(("delete", {"path": "a"}), ("delete", {"path": "b"}))
+    client, session = ScriptedChatClient([asked, "done"]), AgentSession()
+    agent = ChatClientAgent(client, tools=[deleter.tool])
+    first = await invoke(agent, "go", session=session)
+    half = await invoke(agent, answer(first, only=0), session=session)
+    kept = json.dumps(session.state)
+    again = answer(first, only=0, approved=approved)
+    for sent in (again, [again, answer(half)], [answer(half), again]):
+        with pytest.raises(ConfigurationError, match="answered before: the call was approved"):
+            await invoke(agent, sent, session=session)
+        assert json.dumps(session.state) == kept
+    await invoke(agent, answer(half), session=session)
+    assert deleter.deleted == ["a", "b"]
+
+
+async def test_an_answer_that_contradicts_itself(invoke: Way, deleter: Deleter):
+    """Approvals: one input that approves and rejects a call is an error, and nothing runs."""
+    client, session = ScriptedChatClient([calls(("delete", {"path": "a"})), "done"]), AgentSession()
+    agent = ChatClientAgent(client, tools=[deleter.tool])
+    first = await invoke(agent, "go", session=session)
+    with pytest.raises(ConfigurationError, match="the call was rejected"):
+        await invoke(agent, [answer(first, approved=False), answer(first)], session=session)
+    await invoke(agent, [answer(first), answer(first)], session=session)
+    assert deleter.deleted == ["a"]
+
+
+async def test_an_approval_that_ran_can_not_be_taken_back(invoke: Way, deleter: Deleter):
+    """Approvals: where the model fails after an approved call has run, a rejection of it is an error."""
+    client = ScriptedChatClient([calls(("delete", {"path": "a"})), OSError("down"), "done"])
+    agent, session = ChatClientAgent(client, tools=[deleter.tool]), AgentSession()
+    first = await invoke(agent, "go", session=session)
+    with pytest.raises(OSError, match="down"):
+        await invoke(agent, answer(first), session=session)
+    with pytest.raises(ConfigurationError, match="answered before"):
+        await invoke(agent, answer(first, approved=False), session=session)
+    assert (await invoke(agent, answer(first), session=session)).text == "done"
+
+
+@pytest.mark.parametrize("approved", [(True, False), (False, True), (True, True)])
+async def test_two_calls_with_one_id(invoke: Way, deleter: Deleter, approved: tuple[bool, bool]):
+    """Approvals: calls that a model gave one id are told apart: each runs, or not, as it was answered."""
+    asked = [FunctionCallContent("same", "delete", {"path": path}) for path in "ab"]
+    client, session = ScriptedChatClient([ChatResponse([ChatMessage("assistant", asked)]), "done"]), AgentSession()
+    agent = ChatClientAgent(client, tools=[deleter.tool])
+    first = await invoke(agent, "go", session=session)
+    given = [answer(first, only=n, approved=yes) for n, yes in enumerate(approved)]
+    response = await invoke(agent, given, session=session)
+    results = [content.result for content in response.messages[0].contents]
+    assert deleter.deleted == [path for path, yes in zip("ab", approved, strict=True) if yes]
+    assert [result.startswith("deleted") for result in results] == list(approved)
+    assert ["did not approve" in result for result in results] == [not yes for yes in approved]
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_two_open_calls_with_one_id(invoke: Way, together: bool):
+    """Tools: results of the caller's under one id go to the calls in order; as often as they are sent."""
+    asked = [FunctionCallContent("same", "look", {}) for _ in range(2)]
+    reply = ChatResponse([ChatMessage("assistant", asked)])
+    client, session = ScriptedChatClient([reply, OSError("down"), "seen"]), AgentSession()
+    agent = ChatClientAgent(client, tools=[DECLARED])
+    await invoke(agent, "go", session=session)
+    one, two = [ChatMessage("tool", [FunctionResultContent("same", result)]) for result in ("one", "two")]
+    if not together:
+        assert said((await invoke(agent, one, session=session)).messages) == [("assistant", "call look")]
+    with pytest.raises(OSError, match="down"):
+        await invoke(agent, [one, two] if together else two, session=session)
+    response = await invoke(agent, [one, two], session=session)
+    assert said(response.messages) == [("tool", {"result": "one"}, {"result": "two"}), ("assistant", "seen")]
+
+
 async def test_the_bound_holds_across_an_approval(invoke: Way, deleter: Deleter):
     """Approvals: rounds before and after an answer count towards the same bound."""
     client = ScriptedChatClient([calls(("add", {"a": 1})), calls(("delete", {"path": "a"})), "enough"])

@@ -198,8 +198,7 @@ def _remember(session: AgentSession | None, messages: list[ChatMessage], answer:
         for content in message.contents:
             if type(content) is FunctionCallContent:
                 calls = calls_of(answer.messages)
-                open_ids = [call.call_id for call, _ in calls]
-                hold(session, HeldExchange([*messages, *answer.messages], calls, open_ids, 0))
+                hold(session, HeldExchange([*messages, *answer.messages], calls, list(range(len(calls))), 0))
                 return
     session.messages += messages
     session.messages += answer.messages

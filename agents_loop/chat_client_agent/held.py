@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
@@ -41,16 +41,16 @@ class HeldExchange:
     """The exchange so far: its input, earlier rounds, and at the end the reply with the calls."""
     calls: list[Call]
     """The reply's calls, in order."""
-    open_ids: list[str]
-    """The ids of the calls whose results the caller gives."""
+    open_calls: list[int]
+    """The positions of the calls whose results the caller gives."""
     rounds: int
     """How many tool rounds the exchange has had."""
     later: list[ChatMessage] = field(default_factory=list[ChatMessage])
     """What was said since; it follows the results."""
     approvals: dict[str, bool] = field(default_factory=dict[str, bool])
     """The answers so far, by request."""
-    results: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    """The results so far, by call."""
+    results: dict[int, JsonValue] = field(default_factory=dict[int, JsonValue])
+    """The results so far, by the call's position: a model may give two calls one id."""
 
     @property
     def waiting(self) -> list[Content]:
@@ -60,28 +60,31 @@ class HeldExchange:
             for call, request_id in self.calls
             if request_id is not None and request_id not in self.approvals
         ]
-        return left + [call for call, _ in self.calls if call.call_id in self.open_ids and not self._has_result(call)]
+        return left + [self.calls[position][0] for position in self.open_calls if position not in self.results]
 
-    def to_run(self) -> list[FunctionCallContent]:
+    def to_run(self) -> dict[int, FunctionCallContent]:
         """The calls that may run now: those approved, and those that needed no approval; but none that has run."""
-        return [
-            call
-            for call, request_id in self.calls
-            if not self._has_result(call) and (request_id is None or self.approvals.get(request_id))
-        ]
+        return {
+            position: call
+            for position, (call, request_id) in enumerate(self.calls)
+            if position not in self.results and (request_id is None or self.approvals.get(request_id))
+        }
+
+    def open_call(self, call_id: str, given: Container[int]) -> int | None:
+        """Which call a result of the caller's is for: with that id, and best one that has no result yet."""
+        fitting = [p for p in self.open_calls if self.calls[p][0].call_id == call_id and p not in given]
+        return next((p for p in fitting if p not in self.results), fitting[0] if fitting else None)
 
     def results_message(self) -> ChatMessage:
         """A result for every call, in order; what was not run says why."""
-        return results_message([self._result(call, request_id) for call, request_id in self.calls])
+        return results_message([self._result(position) for position in range(len(self.calls))])
 
-    def _result(self, call: FunctionCallContent, request_id: str | None) -> FunctionResultContent:
-        if self._has_result(call):
-            return FunctionResultContent(call.call_id, self.results[call.call_id])
+    def _result(self, position: int) -> FunctionResultContent:
+        call, request_id = self.calls[position]
+        if position in self.results:
+            return FunctionResultContent(call.call_id, self.results[position])
         rejected = request_id is not None and self.approvals.get(request_id) is False
         return error_result(call, REJECTED if rejected else UNANSWERED)
-
-    def _has_result(self, call: FunctionCallContent) -> bool:
-        return call.call_id in self.results
 
 
 def results_message(results: Sequence[Content]) -> ChatMessage:
@@ -121,9 +124,10 @@ def take_answers(held: HeldExchange | None, messages: Sequence[ChatMessage]) -> 
     Raises:
         ConfigurationError: They answer a request that nobody made, or that was answered before.
     """
+    taking = None if held is None else _Taking(held)
     answers, left = 0, list[ChatMessage]()
     for message in messages:
-        contents = [content for content in message.contents if not _takes(held, content)]
+        contents = [content for content in message.contents if not _takes(taking, content)]
         answers += len(message.contents) - len(contents)
         if len(contents) == len(message.contents):
             left.append(message)
@@ -132,21 +136,49 @@ def take_answers(held: HeldExchange | None, messages: Sequence[ChatMessage]) -> 
     return answers > 0, left
 
 
-def _takes(held: HeldExchange | None, content: Content) -> bool:
+class _Taking:
+    """The answers of one input. One that was kept before stands: it may be sent again only to try a failed run again.
+
+    Args:
+        held: What they are written into.
+    """
+
+    def __init__(self, held: HeldExchange) -> None:
+        self.held = held
+        self._kept = frozenset(held.approvals) if held.waiting else frozenset[str]()
+        self._given: set[int] = set()
+
+    def approval(self, request_id: str, *, approved: bool) -> None:
+        """Take a person's word."""
+        said = self.held.approvals.setdefault(request_id, approved)
+        if request_id in self._kept or said is not approved:
+            raise ConfigurationError(
+                f"the request {request_id!r} was answered before: the call was {'approved' if said else 'rejected'}, "
+                "which can't be changed. Answer only what is asked for again"
+            )
+
+    def result(self, content: FunctionResultContent) -> bool:
+        """Take a result of the caller's, if it is for one of the calls."""
+        position = self.held.open_call(content.call_id, self._given)
+        if position is None:
+            return False
+        self._given.add(position)
+        self.held.results[position] = content.result
+        return True
+
+
+def _takes(taking: _Taking | None, content: Content) -> bool:
     if isinstance(content, ToolApprovalResponseContent):
-        waiting = [] if held is None else [request_id for _, request_id in held.calls if request_id is not None]
-        if held is None or content.request_id not in waiting:
-            known = f"it waits for {', '.join(waiting)}" if waiting else "it waits for none"
+        asked = [] if taking is None else [request_id for _, request_id in taking.held.calls if request_id is not None]
+        if taking is None or content.request_id not in asked:
+            known = f"it waits for {', '.join(asked)}" if asked else "it waits for none"
             raise ConfigurationError(
                 f"no tool call of this session waits for approval under {content.request_id!r}: {known}. "
                 "Answer in the session that the request came from (LoopResult.session), once"
             )
-        held.approvals[content.request_id] = content.approved is True
+        taking.approval(content.request_id, approved=content.approved is True)
         return True
-    if held is not None and isinstance(content, FunctionResultContent) and content.call_id in held.open_ids:
-        held.results[content.call_id] = content.result
-        return True
-    return False
+    return taking is not None and isinstance(content, FunctionResultContent) and taking.result(content)
 
 
 def hold(session: AgentSession, held: HeldExchange) -> None:
@@ -157,11 +189,11 @@ def hold(session: AgentSession, held: HeldExchange) -> None:
             {"call_id": c.call_id, "name": c.name, "arguments": deepcopy(c.arguments), "request_id": request_id}
             for c, request_id in held.calls
         ],
-        "open_ids": list(held.open_ids),
+        "open_calls": list(held.open_calls),
         "rounds": held.rounds,
         "later": [message_to_json(message) for message in held.later],
         "approvals": dict(held.approvals),
-        "results": dict(held.results),
+        "results": {str(position): result for position, result in held.results.items()},
     }
 
 
@@ -187,9 +219,9 @@ def _read(stored: Mapping[str, Any]) -> HeldExchange:
             (FunctionCallContent(call["call_id"], call["name"], call["arguments"]), call["request_id"])
             for call in stored["calls"]
         ],
-        list(stored["open_ids"]),
+        list(stored["open_calls"]),
         int(stored["rounds"]),
         [message_from_json(message) for message in stored["later"]],
         dict(stored["approvals"]),
-        dict(stored["results"]),
+        {int(position): result for position, result in dict(stored["results"]).items()},
     )

@@ -24,7 +24,7 @@ from agents_loop.chat_client_agent.shown import Shown
 from agents_loop.chat_client_agent.toolbox import Toolbox
 from agents_loop.errors import ConfigurationError
 from agents_loop.ids import new_id
-from agents_loop.messages import ChatMessage, ChatRole, FunctionCallContent
+from agents_loop.messages import ChatMessage, ChatRole, FunctionCallContent, FunctionResultContent
 from agents_loop.streams import close_stream
 from agents_loop.tools import error_result
 
@@ -111,9 +111,9 @@ class ToolRun:
             calls = calls_of(self._shown.reply.messages)
             if not calls:
                 break
-            open_ids = [call.call_id for call, _ in calls if self._toolbox.leaves_open(call)]
-            if may_call and (open_ids or any(request_id for _, request_id in calls)):
-                hold(self._session, HeldExchange(self._exchange, calls, open_ids, self._rounds))
+            open_calls = [position for position, (call, _) in enumerate(calls) if self._toolbox.leaves_open(call)]
+            if may_call and (open_calls or any(request_id for _, request_id in calls)):
+                hold(self._session, HeldExchange(self._exchange, calls, open_calls, self._rounds))
                 return
             yield await self._answer([call for call, _ in calls], may_call=may_call)
             if not may_call:
@@ -134,9 +134,15 @@ class ToolRun:
         results = held.results_message()
         if self._is_answer:
             self._rounds = held.rounds + 1
-            ran = await self._toolbox.run(held.to_run(), self._shown.agent, self._session)
-            held.results |= {result.call_id: result.result for result in ran}
             hold(self._session, held)
+            to_run = held.to_run()
+            positions = list(to_run)
+
+            def keep(number: int, result: FunctionResultContent) -> None:
+                held.results[positions[number]] = result.result
+                hold(self._session, held)
+
+            await self._toolbox.run(list(to_run.values()), self._shown.agent, self._session, keep)
             results = held.results_message()
             yield self._shown.add_results(results)
         self._exchange = [*held.messages, results, *held.later, *self._exchange]

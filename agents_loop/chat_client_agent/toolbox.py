@@ -21,6 +21,8 @@ from agents_loop.tools import FunctionTool, Tool, ToolContext, as_tool, error_re
 
 AutoApprove: TypeAlias = Callable[[FunctionCallContent], Awaitable[bool] | bool]
 """Says `True` for a call that needs no person's word; sync or async."""
+Finished: TypeAlias = Callable[[int, FunctionResultContent], None]
+"""Takes a call's place among those that were to run, and its result."""
 
 
 class Toolbox:
@@ -72,15 +74,32 @@ class Toolbox:
         return (await said if isawaitable(said) else said) is True
 
     async def run(
-        self, calls: Sequence[FunctionCallContent], agent: AIAgent, session: AgentSession
+        self,
+        calls: Sequence[FunctionCallContent],
+        agent: AIAgent,
+        session: AgentSession,
+        finished: Finished | None = None,
     ) -> list[FunctionResultContent]:
         """Run calls, several at once, and give their results in the calls' order.
 
         If one can't go on (it was cancelled, a limit was reached), the others are cancelled and awaited.
+
+        Args:
+            calls: What to run.
+            agent: Whose calls they are.
+            session: The conversation.
+            finished: Told of each call as it finishes, also where another can't go on.
         """
+
+        async def run_one(number: int, call: FunctionCallContent) -> FunctionResultContent:
+            result = await self._run(call, agent, session)
+            if finished is not None:
+                finished(number, result)
+            return result
+
         if len(calls) == 1:
-            return [await self._run(calls[0], agent, session)]
-        tasks = [asyncio.ensure_future(self._run(call, agent, session)) for call in calls]
+            return [await run_one(0, calls[0])]
+        tasks = [asyncio.ensure_future(run_one(number, call)) for number, call in enumerate(calls)]
         try:
             return await asyncio.gather(*tasks)
         finally:

@@ -219,6 +219,26 @@ async def test_several_requests_in_several_runs(invoke: Way):
     assert texts(evaluator.seen[0].context.initial_messages) == [("user", "go")]
 
 
+@pytest.mark.parametrize("approved", [True, False], ids=["the same", "changed"])
+async def test_an_answer_stands(invoke: Way, approved: bool):
+    """C4: an answer to what was answered before is an error and not a new run; both parts of what waits stay (U5)."""
+    evaluator = says()
+    made = setup([asks("a", "b"), "done"], evaluator)
+    first = await invoke(made.loop, "go")
+    session = LoopResult.of(first).session
+    half = await invoke(made.loop, answer(first, only=0), session=session)
+    kept = json.dumps(session.state, sort_keys=True)
+    assert KEY in session.state
+    assert "held_tool_calls" in session.state
+    with pytest.raises(ConfigurationError, match="answered before") as raised:
+        await invoke(made.loop, answer(first, only=0, approved=approved), session=session)
+    assert LoopResult.of(raised.value).stop_reason is StopReason.FAILED
+    assert json.dumps(session.state, sort_keys=True) == kept
+    last = await invoke(made.loop, answer(half), session=session)
+    assert (reason(last), made.deleted) == (StopReason.SATISFIED, ["a", "b"])
+    assert texts(evaluator.seen[0].context.initial_messages) == [("user", "go")]
+
+
 async def test_one_approval_after_another(invoke: Way):
     """C4: a run may wait more than once; it stays one run."""
     evaluator = says()
