@@ -21,6 +21,7 @@ from semantic_kernel.agents.agent import Agent
 from semantic_kernel.connectors.ai.chat_completion_client_base import ChatCompletionClientBase
 
 from agents_loop.integrations.semantic_kernel.agent import SemanticKernelAgent
+from agents_loop.integrations.semantic_kernel.approvals import approval_message, approval_requests
 from agents_loop.integrations.semantic_kernel.chat_client import SemanticKernelChatClient
 from agents_loop.integrations.semantic_kernel.kernel_agent import (
     KernelAgent,
@@ -37,6 +38,8 @@ __all__ = [
     "SemanticKernelChatClient",
     "adapt_agent",
     "adapt_chat_client",
+    "approval_message",
+    "approval_requests",
     "as_semantic_kernel_agent",
 ]
 

@@ -1,6 +1,7 @@
 """Our messages as Semantic Kernel's, and back.
 
-Reasoning, usage, errors and approvals are not sent: the services behind Semantic Kernel have no place for them.
+Reasoning, usage, errors and requests for approval are not sent: the services behind Semantic Kernel have no place for
+them. An answer to such a request is a message of its own.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from semantic_kernel.contents.utils.author_role import AuthorRole
 
 from agents_loop.errors import ConfigurationError
 from agents_loop.ids import new_id
+from agents_loop.integrations.semantic_kernel.approvals import (
+    approval_responses,
+    is_response_sentence,
+    response_message,
+)
 from agents_loop.messages import (
     ChatMessage,
     ChatRole,
@@ -63,13 +69,15 @@ def _kernel_message(message: ChatMessage) -> list[ChatMessageContent]:
     """One message; each function result is one of its own, for the services take one a message."""
     role, name = _role(message), _name(message)
     groups: list[list[Content]] = [[]]
+    answers = [content for content in message.contents if isinstance(content, ToolApprovalResponseContent)]
     for content in message.contents:
         if isinstance(content, FunctionResultContent):
             groups.append([content])
             groups.append([])
         elif not isinstance(content, _NOT_SENT):
             groups[-1].append(content)
-    return [ChatMessageContent(role=role, items=kernel_items(group), name=name) for group in groups if group]
+    written = [ChatMessageContent(role=role, items=kernel_items(group), name=name) for group in groups if group]
+    return [response_message(answers), *written] if answers else written
 
 
 def _role(message: ChatMessage) -> AuthorRole:
@@ -88,10 +96,11 @@ def _name(message: ChatMessage) -> str | None:
 
 def kernel_items(contents: Sequence[Content]) -> list[Any]:
     """Contents as items. Where all are text they are one item: that is all that `ChatMessageContent.content` reads."""
-    texts = [content.text for content in contents if isinstance(content, TextContent)]
-    if texts and len(texts) == len(contents):
+    sent = [content for content in contents if not isinstance(content, _NOT_SENT)]
+    texts = [content.text for content in sent if isinstance(content, TextContent)]
+    if texts and len(texts) == len(sent):
         return [KernelText(text="".join(texts))]
-    return [_item(content) for content in contents if not isinstance(content, _NOT_SENT)]
+    return [_item(content) for content in sent]
 
 
 def _item(content: Content) -> Any:
@@ -122,11 +131,13 @@ def _json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def our_message(message: str | ChatMessageContent) -> ChatMessage:
-    """One message of Semantic Kernel as ours."""
+def our_message(message: str | ChatMessageContent, *, is_past: bool = False) -> ChatMessage:
+    """One message of Semantic Kernel as ours. Of an approval that was given in the past there is the sentence alone."""
     if isinstance(message, str):
         return ChatMessage(ChatRole.USER, message)
-    return ChatMessage(message.role.value, our_contents(message.items), author_name=message.name)
+    answers = [] if is_past else approval_responses(message)
+    items = [item for item in message.items if not is_response_sentence(item)] if answers else message.items
+    return ChatMessage(message.role.value, [*answers, *our_contents(items)], author_name=message.name)
 
 
 def our_contents(items: Sequence[Any]) -> list[Content]:

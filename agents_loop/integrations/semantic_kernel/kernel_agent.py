@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_serializer
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_serializer
 from semantic_kernel.agents.agent import Agent, AgentResponseItem, AgentThread
 from semantic_kernel.agents.chat_completion.chat_completion_agent import ChatHistoryAgentThread
 from semantic_kernel.connectors.ai.completion_usage import CompletionUsage
@@ -18,12 +20,21 @@ from semantic_kernel.contents.utils.author_role import AuthorRole
 
 from agents_loop.agent import AgentResponse, AgentResponseUpdate, AgentRunOptions, AgentSession, AIAgent
 from agents_loop.errors import ConfigurationError
+from agents_loop.integrations.semantic_kernel.approvals import REQUESTS_KEY, contents_json, request_sentence
 from agents_loop.integrations.semantic_kernel.contents import kernel_items, kernel_messages, our_message
 from agents_loop.integrations.semantic_kernel.session_thread import AgentSessionThread
 from agents_loop.loop.agent import LoopAgent
 from agents_loop.loop.answer import answer_messages
 from agents_loop.loop.result import LoopResult
-from agents_loop.messages import ChatMessage, ChatRole, Content, TextContent, UsageDetails
+from agents_loop.loop.resuming import pending_approvals
+from agents_loop.messages import (
+    ChatMessage,
+    ChatRole,
+    Content,
+    TextContent,
+    ToolApprovalResponseContent,
+    UsageDetails,
+)
 
 Streams: TypeAlias = Literal["final", "all"]
 """What `invoke_stream` gives of a loop: the final iteration alone, or all of them as they come."""
@@ -57,6 +68,7 @@ class KernelAgent(Agent):
 
     inner_agent: AIAgent
     streams: Streams = "final"
+    _waiting: WeakKeyDictionary[AgentThread, _Waiting] = PrivateAttr(default_factory=WeakKeyDictionary)
 
     async def get_response(
         self, messages: KernelMessages = None, *, thread: AgentThread | None = None, **kwargs: Any
@@ -81,7 +93,7 @@ class KernelAgent(Agent):
         response = await self.inner_agent.run(run.messages, session=run.session, options=_options(kwargs))
         await _tell(on_intermediate_message, _before_the_answer(response))
         answer = self._answer(response)
-        await run.end(answer)
+        await self._end(run, response, answer)
         yield AgentResponseItem(message=answer, thread=run.thread)
 
     async def invoke_stream(
@@ -98,11 +110,15 @@ class KernelAgent(Agent):
         that is no loop, each chunk as it comes. What is no text of the agent goes to `on_intermediate_message`.
         """
         run = await self._begin(messages, thread)
+        is_begun = False
         if self.streams == "final" and self.inner_agent.get_service(LoopAgent) is not None:
             response = await self.inner_agent.run(run.messages, session=run.session, options=_options(kwargs))
             await _tell(on_intermediate_message, _before_the_answer(response))
             for content in _contents(answer_messages(response)):
-                yield self._chunk(run.thread, [content])
+                chunk = self._chunk(run.thread, [content])
+                if chunk.message.items:
+                    is_begun = True
+                    yield chunk
         else:
             stream = self.inner_agent.run_streaming(run.messages, session=run.session, options=_options(kwargs))
             async with aclosing(stream):
@@ -110,33 +126,58 @@ class KernelAgent(Agent):
                     shown, aside = _parted(update)
                     await _tell(on_intermediate_message, aside)
                     if shown:
+                        is_begun = True
                         yield self._chunk(run.thread, shown)
             response = await stream.final_response()
-        await run.end(self._answer(response))
-        yield self._chunk(run.thread, [], self._metadata(response))
+        await self._end(run, response, self._answer(response))
+        yield self._chunk(run.thread, _waiting_contents(response, is_begun=is_begun), self._metadata(response))
 
     async def _begin(self, messages: KernelMessages, thread: AgentThread | None) -> _Run:
-        given = [our_message(message) for message in _listed(messages)]
         if thread is None:
             thread = AgentSessionThread(self.inner_agent)
         if isinstance(thread, AgentSessionThread):
             session = await thread.started()
-            given = [*thread.pending, *given]
+            given = [*thread.pending, *(our_message(message) for message in _listed(messages))]
             thread.pending.clear()
-            return _Run(thread, session, given)
+            waiting = self._waiting.get(thread)
+            is_answered = waiting is not None and waiting.is_answered_by(given)
+            return _Run(thread, waiting.session if waiting and is_answered else session, given)
         if isinstance(thread, ChatHistoryAgentThread):
-            for message in _listed(messages):
-                await thread.on_new_message(_kernel_message(message))
-            history = [our_message(message) async for message in thread.get_messages()]
-            return _Run(thread, await self.inner_agent.create_session(), history)
+            return await self._begin_with_history([_kernel_message(message) for message in _listed(messages)], thread)
         raise ConfigurationError(
             f"thread must be an AgentSessionThread or a ChatHistoryAgentThread, not a {type(thread).__name__}"
         )
 
+    async def _begin_with_history(self, given: list[ChatMessageContent], thread: ChatHistoryAgentThread) -> _Run:
+        """All of a thread's messages in a new session; but those that answer a run that waits, in its session."""
+        for message in given:
+            await thread.on_new_message(message)
+        history = [message async for message in thread.get_messages()]
+        waiting = self._waiting.get(thread)
+        if waiting is not None:
+            since = [our_message(message) for message in waiting.since(history) or given]
+            if waiting.is_answered_by(since):
+                return _Run(thread, waiting.session, since)
+        messages = [our_message(message, is_past=not any(message is new for new in given)) for message in history]
+        return _Run(thread, await self.inner_agent.create_session(), messages)
+
+    async def _end(self, run: _Run, response: AgentResponse, answer: ChatMessageContent) -> None:
+        """Let a thread that keeps the history have the answer; remember a run that waits for approval."""
+        if not isinstance(run.thread, AgentSessionThread):
+            await run.thread.on_new_message(answer)
+        self._waiting.pop(run.thread, None)
+        requests = pending_approvals(response)
+        if requests:
+            result = LoopResult.of(response)
+            session = run.session if result is None else result.session or run.session
+            self._waiting[run.thread] = _Waiting(session, {request.request_id for request in requests}, answer)
+
     def _answer(self, response: AgentResponse) -> ChatMessageContent:
+        contents = _contents(answer_messages(response))
+        is_begun = any(isinstance(content, TextContent) for content in contents)
         return ChatMessageContent(
             role=AuthorRole.ASSISTANT,
-            items=kernel_items(_contents(answer_messages(response))),
+            items=kernel_items([*contents, *_waiting_contents(response, is_begun=is_begun)]),
             name=self.name,
             metadata=self._metadata(response),
         )
@@ -145,16 +186,18 @@ class KernelAgent(Agent):
         metadata: dict[str, Any] = {"agents_loop": LoopDetails(result=LoopResult.of(response), response=response)}
         if response.usage is not None:
             metadata["usage"] = _kernel_usage(response.usage)
+        requests = pending_approvals(response)
+        if requests:
+            metadata[REQUESTS_KEY] = contents_json(requests)
         return metadata
 
     def _chunk(
         self, thread: AgentThread, contents: list[Content], metadata: dict[str, Any] | None = None
     ) -> AgentResponseItem[StreamingChatMessageContent]:
         items = [
-            StreamingTextContent(choice_index=0, text=content.text)
-            if isinstance(content, TextContent)
-            else kernel_items([content])[0]
+            StreamingTextContent(choice_index=0, text=content.text) if isinstance(content, TextContent) else item
             for content in contents
+            for item in kernel_items([content])  # none for what is not sent
         ]
         chunk = StreamingChatMessageContent(
             role=AuthorRole.ASSISTANT, choice_index=0, items=items, name=self.name, metadata=metadata
@@ -162,18 +205,36 @@ class KernelAgent(Agent):
         return AgentResponseItem(message=chunk, thread=thread)
 
 
+@dataclass(frozen=True, slots=True)
 class _Run:
     """What one run is given."""
 
-    def __init__(self, thread: AgentThread, session: AgentSession, messages: list[ChatMessage]) -> None:
-        self.thread = thread
-        self.session = session
-        self.messages = messages
+    thread: AgentThread
+    session: AgentSession
+    messages: list[ChatMessage]
 
-    async def end(self, answer: ChatMessageContent) -> None:
-        """Let a thread that keeps the history have the answer; a session of ours has it already."""
-        if not isinstance(self.thread, AgentSessionThread):
-            await self.thread.on_new_message(answer)
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A run of a thread that waits for approval."""
+
+    session: AgentSession
+    request_ids: set[str]
+    answer: ChatMessageContent
+    """What the thread was told."""
+
+    def is_answered_by(self, messages: list[ChatMessage]) -> bool:
+        """Whether the messages hold a person's word on what is asked."""
+        return any(
+            isinstance(content, ToolApprovalResponseContent) and content.request_id in self.request_ids
+            for message in messages
+            for content in message.contents
+        )
+
+    def since(self, history: list[ChatMessageContent]) -> list[ChatMessageContent]:
+        """What was said after the run; nothing where the history no longer has its answer."""
+        places = [place for place, message in enumerate(history) if message is self.answer]
+        return history[places[-1] + 1 :] if places else []
 
 
 def as_semantic_kernel_agent(
@@ -238,6 +299,12 @@ def _contents(messages: Sequence[ChatMessage]) -> list[Content]:
             contents.append(TextContent("\n"))
         contents += message.contents
     return contents
+
+
+def _waiting_contents(response: AgentResponse, *, is_begun: bool) -> list[Content]:
+    """A sentence that says what waits for approval, on a line of its own."""
+    requests = pending_approvals(response)
+    return [TextContent(("\n" if is_begun else "") + request_sentence(requests))] if requests else []
 
 
 def _before_the_answer(response: AgentResponse) -> list[ChatMessage]:

@@ -11,6 +11,7 @@ from semantic_kernel.contents.utils.finish_reason import FinishReason as KernelF
 from agents_loop.agent import AgentResponse, AgentResponseUpdate
 from agents_loop.chat_client import FinishReason
 from agents_loop.ids import new_id
+from agents_loop.integrations.semantic_kernel.approvals import approval_requests
 from agents_loop.integrations.semantic_kernel.contents import our_contents
 from agents_loop.integrations.semantic_kernel.usage import UsageCount
 from agents_loop.messages import ChatMessage, Content, TextContent, UsageContent
@@ -43,7 +44,7 @@ class RunReader:
             return None
         self._known.append(message)
         self._note(message)
-        contents = our_contents(message.items)
+        contents = [*our_contents(message.items), *approval_requests(message)]
         message_id = None
         if self._message_id is not None:
             text = "".join(content.text for content in contents if isinstance(content, TextContent))
@@ -59,6 +60,8 @@ class RunReader:
         """A piece of a message, if there is something in it to see."""
         self._note(chunk)
         contents = our_contents(chunk.items)
+        if chunk.metadata:
+            contents += approval_requests(chunk)
         if not contents:
             return None
         attempt = getattr(chunk, "function_invoke_attempt", None)
