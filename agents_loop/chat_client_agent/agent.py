@@ -92,11 +92,7 @@ class ChatClientAgent(AIAgent):
     ) -> AgentResponse:
         """Call the model, and again as long as it calls tools, and add the exchange to the session."""
         asked = self._chat_options(options)
-        if (
-            not self._is_plain
-            or (asked is not None and asked.tools)
-            or (session is not None and HELD_KEY in session.state)
-        ):
+        if not self._is_one_call(session, asked):
             given: list[AgentResponse] = []
             async with aclosing(self._run(messages, session, asked, given, streaming=False)) as updates:
                 async for _ in updates:
@@ -112,11 +108,7 @@ class ChatClientAgent(AIAgent):
     ) -> AsyncIterator[AgentResponseUpdate]:
         """The same, streaming; the exchange is added to the session when the stream is complete."""
         asked = self._chat_options(options)
-        if (
-            not self._is_plain
-            or (asked is not None and asked.tools)
-            or (session is not None and HELD_KEY in session.state)
-        ):
+        if not self._is_one_call(session, asked):
             async with aclosing(self._run(messages, session, asked, [], streaming=True)) as updates:
                 async for update in updates:
                     yield update
@@ -140,6 +132,12 @@ class ChatClientAgent(AIAgent):
             return self.chat_client
         offers = (provider.get_service(service_type, key) for provider in self.context_providers)
         return next((offer for offer in offers if offer is not None), None)
+
+    def _is_one_call(self, session: AgentSession | None, asked: ChatOptions | None) -> bool:
+        """Whether a run is a single call of the model: nothing is offered, added or held."""
+        return (
+            self._is_plain and (asked is None or not asked.tools) and (session is None or HELD_KEY not in session.state)
+        )
 
     async def _run(
         self,
