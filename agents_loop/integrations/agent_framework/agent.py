@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from copy import deepcopy
 from dataclasses import dataclass, field
-from inspect import isawaitable
+from inspect import isawaitable, signature
 from typing import Any
 
 from agents_loop.agent import AgentResponse, AgentResponseUpdate, AgentRunOptions, AgentSession, Service
+from agents_loop.approvals import Pending, Turn, requests_in
 from agents_loop.foreign_agent import ForeignAgent
 from agents_loop.ids import new_id
 from agents_loop.integrations.agent_framework.contents import (
@@ -21,7 +23,7 @@ from agents_loop.integrations.agent_framework.contents import (
 )
 from agents_loop.integrations.agent_framework.options import to_options
 from agents_loop.integrations.agent_framework.sdk import load_agent_framework
-from agents_loop.messages import ChatMessage, JsonValue
+from agents_loop.messages import ChatMessage, ChatRole, JsonValue, ToolApprovalResponseContent
 
 
 @dataclass(slots=True)
@@ -30,6 +32,11 @@ class FrameworkConversation:
 
     session: Any
     requests: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The framework's own requests, by id."""
+    pending: Pending = field(default_factory=Pending)
+    """The same as ours, and the answers so far."""
+    results: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What approved calls gave, by call, in a run that failed after it."""
 
 
 class AgentFrameworkAgent(ForeignAgent[FrameworkConversation]):
@@ -58,8 +65,15 @@ class AgentFrameworkAgent(ForeignAgent[FrameworkConversation]):
         self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None
     ) -> AgentResponse:
         """Run the framework's agent once."""
-        conversation, arguments = await self._arguments(messages, session, options)
-        return self._response(await self.agent.run(**arguments), conversation)
+        run = await self._begin(messages, session, options)
+        if isinstance(run, AgentResponse):
+            return run
+        try:
+            whole = await self.agent.run(**run.arguments)
+        except BaseException:
+            run.restore(self._framework)
+            raise
+        return self._response(whole, run.conversation)
 
     async def stream(
         self,
@@ -70,20 +84,28 @@ class AgentFrameworkAgent(ForeignAgent[FrameworkConversation]):
         given: list[AgentResponse],
     ) -> AsyncGenerator[AgentResponseUpdate, None]:
         """Stream the framework's agent once. Pieces of a function call come as one whole call."""
-        conversation, arguments = await self._arguments(messages, session, options)
-        stream: Any = self.agent.run(**arguments, stream=True)
-        if isawaitable(stream) and not hasattr(stream, "__aiter__"):
-            stream = await stream
+        run = await self._begin(messages, session, options)
+        if isinstance(run, AgentResponse):
+            given.append(run)
+            yield _whole(run)
+            return
+        stream: Any = None
         pieces: list[Any] = []
         try:
+            stream = self.agent.run(**run.arguments, stream=True)
+            if isawaitable(stream) and not hasattr(stream, "__aiter__"):
+                stream = await stream
             async with aclosing(self._updates(stream, pieces)) as updates:
                 async for update in updates:
                     yield update
             finish = getattr(stream, "get_final_response", None)
             whole = await finish() if finish else self._framework.AgentResponse.from_updates(pieces)
+        except BaseException:
+            run.restore(self._framework)
+            raise
         finally:
             await _close(stream)
-        given.append(self._response(whole, conversation))
+        given.append(self._response(whole, run.conversation))
 
     def new_conversation(self) -> FrameworkConversation:
         """A session of the framework's own making."""
@@ -92,13 +114,23 @@ class AgentFrameworkAgent(ForeignAgent[FrameworkConversation]):
     async def write_conversation(self, conversation: FrameworkConversation) -> JsonValue:
         """The framework's session as it writes it."""
         requests = {request_id: request.to_dict() for request_id, request in conversation.requests.items()}
-        return {"session": conversation.session.to_dict(), "requests": requests}
+        results: dict[str, JsonValue] = {
+            call_id: given if isinstance(given, str) else [content.to_dict() for content in given]
+            for call_id, given in conversation.results.items()
+        }
+        pending = conversation.pending.to_json()
+        return {"session": conversation.session.to_dict(), "requests": requests, "pending": pending, "results": results}
 
     async def read_conversation(self, state: JsonValue) -> FrameworkConversation:
         """A session of the framework from what it wrote."""
         read = self._framework.Content.from_dict
         requests = {request_id: read(request) for request_id, request in state["requests"].items()}
-        return FrameworkConversation(self._framework.AgentSession.from_dict(state["session"]), requests)
+        results = {
+            call_id: given if isinstance(given, str) else [read(content) for content in given]
+            for call_id, given in state["results"].items()
+        }
+        session = self._framework.AgentSession.from_dict(state["session"])
+        return FrameworkConversation(session, requests, Pending.from_json(state["pending"]), results)
 
     def get_service(self, service_type: type[Service], key: object | None = None) -> Service | None:
         """This agent, or the framework's that it wraps."""
@@ -111,25 +143,38 @@ class AgentFrameworkAgent(ForeignAgent[FrameworkConversation]):
     def _framework(self) -> Any:
         return load_agent_framework(type(self).__name__)
 
-    async def _arguments(
+    async def _begin(
         self, messages: list[ChatMessage], session: AgentSession | None, options: AgentRunOptions | None
-    ) -> tuple[FrameworkConversation | None, dict[str, Any]]:
+    ) -> _Run | AgentResponse:
+        """The run; or the requests that are left, where some are."""
         conversation = None if session is None else await self.conversation(session)
+        pending = Pending() if conversation is None else conversation.pending
+        turn, rest = pending.take(messages, have_run=bool(conversation and conversation.results))
+        if turn is Turn.ASK_AGAIN:
+            return AgentResponse([pending.asked_again(self.name, new_id())], response_id=new_id(), agent_id=self.id)
+        if turn is Turn.RESUME:
+            rest = [_answers(pending), *rest]
         arguments: dict[str, Any] = {
-            "messages": to_framework(messages, conversation and conversation.requests),
+            "messages": to_framework(rest, conversation and conversation.requests),
             "session": conversation and conversation.session,
         }
         if options is not None and options.chat_options is not None:
             arguments["options"] = to_options(options.chat_options)
-        return conversation, arguments
+        if turn is not Turn.RESUME or conversation is None:
+            return _Run(conversation, arguments)
+        if "middleware" in signature(self.agent.run).parameters:
+            arguments["middleware"] = [_once(self._framework, conversation.results)]
+        return _Run(conversation, arguments, deepcopy(conversation.session.to_dict()))
 
     def _response(self, whole: Any, conversation: FrameworkConversation | None) -> AgentResponse:
         for message in whole.messages:  # its history holds these very objects, and drops a reply that repeats the last
             message.message_id = message.message_id or new_id()
+        messages = from_framework(whole.messages)
         if conversation is not None:
             conversation.requests = {request.id: request for request in whole.user_input_requests if request.id}
+            conversation.pending, conversation.results = Pending(requests_in(messages)), {}
         return AgentResponse(
-            from_framework(whole.messages),
+            messages,
             response_id=whole.response_id,
             agent_id=whole.agent_id or self.id,
             usage=from_usage(whole.usage_details),
@@ -173,6 +218,62 @@ class AgentFrameworkAgent(ForeignAgent[FrameworkConversation]):
         )
 
 
+@dataclass(slots=True)
+class _Run:
+    """One run of the framework's agent; and its session as it was, where the run resumes one that waited."""
+
+    conversation: FrameworkConversation | None
+    arguments: dict[str, Any]
+    before: Any = None
+
+    def restore(self, framework: Any) -> None:
+        """After a failure: let the requests wait again, which the framework has taken for answered."""
+        if self.conversation is None or self.before is None:
+            return
+        kept, session = framework.AgentSession.from_dict(self.before), self.conversation.session
+        session.state.clear()
+        session.state.update(kept.state)
+        session.service_session_id = kept.service_session_id
+
+
+def _whole(response: AgentResponse) -> AgentResponseUpdate:
+    """A response of one message as a piece."""
+    [message] = response.messages
+    return AgentResponseUpdate(
+        message.role,
+        message.contents,
+        author_name=message.author_name,
+        agent_id=response.agent_id,
+        response_id=response.response_id,
+        message_id=message.message_id,
+    )
+
+
+def _answers(pending: Pending) -> ChatMessage:
+    answers = [
+        ToolApprovalResponseContent(request.request_id, pending.approvals[request.request_id], request.tool_call)
+        for request in pending.requests
+    ]
+    return ChatMessage(ChatRole.USER, answers)
+
+
+def _once(framework: Any, results: dict[str, Any]) -> Any:
+    """Middleware that keeps what approved calls give, and gives it again where the run is tried again."""
+
+    async def once(context: Any, call_next: Any) -> None:
+        answer = context.metadata.get("approval_response")
+        call_id = None if answer is None else answer.function_call.call_id
+        if call_id in results:
+            context.result = results[call_id]
+            return
+        await call_next()
+        if call_id is not None:
+            given = context.result
+            results[call_id] = given if isinstance(given, list) else str(given)
+
+    return framework.function_middleware(once)
+
+
 class MessageIds:
     """Which message of a stream a piece belongs to, as the framework sees it: one goes on until role or id change.
 
@@ -204,6 +305,8 @@ class MessageIds:
 
 
 async def _close(stream: Any) -> None:
+    if stream is None:
+        return
     close = getattr(stream, "close", None) or getattr(stream, "aclose", None)
     if close is not None:
         await close()

@@ -7,11 +7,20 @@ from contextlib import aclosing
 from typing import Any
 
 from agents_loop.agent import AgentResponse, AgentResponseUpdate, AgentRunOptions, AgentSession
+from agents_loop.approvals import NOT_RUN, Pending, Turn
 from agents_loop.errors import ConfigurationError
 from agents_loop.foreign_agent import ForeignAgent, json_copy, with_ids
 from agents_loop.ids import new_id
-from agents_loop.integrations.langgraph.contents import contents_of, from_state, role_of, text_of, to_state, usage_of
-from agents_loop.integrations.langgraph.interrupts import answers_to, as_json, requests_of
+from agents_loop.integrations.langgraph.contents import (
+    contents_of,
+    from_state,
+    role_of,
+    text_of,
+    to_state,
+    unanswered,
+    usage_of,
+)
+from agents_loop.integrations.langgraph.interrupts import answers_to, as_json, pending_in, requests_of
 from agents_loop.integrations.langgraph.sdk import load_langgraph, load_messages
 from agents_loop.integrations.langgraph.threads import GraphConversation, begin_thread, checkpoint_of
 from agents_loop.messages import ChatMessage, ChatRole, Content, JsonValue, UsageContent
@@ -66,7 +75,10 @@ class LangGraphAgent(ForeignAgent[GraphConversation]):
     ) -> AgentResponse:
         """Run the graph once."""
         conversation = await self.conversation(session)
-        run = _GraphRun(await self._arguments(conversation, messages, options))
+        turn, rest = conversation.pending.take(messages)
+        if turn is Turn.ASK_AGAIN:
+            return AgentResponse([self._asked_again(conversation)], response_id=new_id(), agent_id=self.id)
+        run = _GraphRun(await self._arguments(conversation, turn, rest, options))
         async with aclosing(self.graph.astream(**run.arguments, stream_mode=["values"])) as events:
             async for _, event in events:
                 run.follow(event)
@@ -82,7 +94,21 @@ class LangGraphAgent(ForeignAgent[GraphConversation]):
     ) -> AsyncGenerator[AgentResponseUpdate, None]:
         """Stream the graph once: a model's text as it comes, all else whole when the state has it."""
         conversation = await self.conversation(session)
-        run = _GraphRun(await self._arguments(conversation, messages, options))
+        turn, rest = conversation.pending.take(messages)
+        if turn is Turn.ASK_AGAIN:
+            asked = AgentResponse([self._asked_again(conversation)], response_id=new_id(), agent_id=self.id)
+            given.append(asked)
+            [message] = asked.messages
+            yield AgentResponseUpdate(
+                message.role,
+                message.contents,
+                author_name=self.name,
+                agent_id=self.id,
+                response_id=asked.response_id,
+                message_id=message.message_id,
+            )
+            return
+        run = _GraphRun(await self._arguments(conversation, turn, rest, options))
         async with aclosing(self.graph.astream(**run.arguments, stream_mode=["values", "messages"])) as events:
             async for mode, event in events:
                 for role, message_id, name, contents in (
@@ -107,38 +133,53 @@ class LangGraphAgent(ForeignAgent[GraphConversation]):
         """The thread and its checkpoint; or the messages."""
         kept = load_messages(type(self).__name__).messages_to_dict(conversation.messages)
         origin = await checkpoint_of(self.graph.checkpointer, conversation) if self._has_threads else None
-        return json_copy({"messages": kept, "origin": origin, "waiting": conversation.waiting})
+        pending = conversation.pending.to_json()
+        return json_copy({"messages": kept, "origin": origin, "waiting": conversation.waiting, "pending": pending})
 
     async def read_conversation(self, state: JsonValue) -> GraphConversation:
         """A conversation that begins where the written one was."""
         kept = load_messages(type(self).__name__).messages_from_dict(state["messages"])
-        return GraphConversation(messages=kept, origin=state["origin"], waiting=dict(state["waiting"]))
+        pending = Pending.from_json(state["pending"])
+        return GraphConversation(messages=kept, origin=state["origin"], waiting=dict(state["waiting"]), pending=pending)
 
     @property
     def _has_threads(self) -> bool:
         return bool(self.graph.checkpointer) and self.graph.checkpointer is not True
 
     async def _arguments(
-        self, conversation: GraphConversation, messages: list[ChatMessage], options: AgentRunOptions | None
+        self,
+        conversation: GraphConversation,
+        turn: Turn,
+        messages: list[ChatMessage],
+        options: AgentRunOptions | None,
     ) -> dict[str, Any]:
         if options is not None and options.chat_options is not None:
             raise ConfigurationError("a graph calls its own models: it can't be given chat_options")
         arguments: dict[str, Any] = {"config": self._config}
         if self._context is not None:
             arguments["context"] = self._context
-        answers = answers_to(conversation.waiting, messages)
         if self._has_threads:
             await begin_thread(self.graph.checkpointer, conversation)
             configurable = {**self._config.get("configurable", {}), "thread_id": conversation.thread_id}
             arguments["config"] = {**self._config, "configurable": configurable}
-        if answers:
+        if turn is Turn.RESUME:
+            answers = answers_to(conversation.waiting, conversation.pending)
             arguments["input"] = load_langgraph(type(self).__name__, "langgraph.types").Command(resume=answers)
         else:
-            arguments["input"] = {"messages": [*conversation.messages, *to_state(messages)]}
+            new = to_state(messages)
+            not_run = unanswered(await self._kept(arguments["config"]), new, NOT_RUN) if self._has_threads else []
+            arguments["input"] = {"messages": [*conversation.messages, *not_run, *new]}
         return arguments
 
+    async def _kept(self, config: dict[str, Any]) -> list[Any]:
+        values: Any = (await self.graph.aget_state(config)).values
+        return list(values.get("messages", ()) if hasattr(values, "get") else getattr(values, "messages", ()))
+
+    def _asked_again(self, conversation: GraphConversation) -> ChatMessage:
+        return conversation.pending.asked_again(self.name, new_id())
+
     def _finish(self, conversation: GraphConversation, run: _GraphRun) -> AgentResponse:
-        conversation.waiting = run.waiting
+        conversation.waiting, conversation.pending = run.waiting, pending_in(run.waiting)
         if not self._has_threads:
             conversation.messages = run.messages
         messages = from_state(run.added)
@@ -186,7 +227,8 @@ class _GraphRun:
         if self._before is None:
             self._before = {message.id for message in self.messages}
         self.added = [message for message in self.messages if message.id not in self._before]
-        self.waiting = {interrupt.id: as_json(interrupt.value) for interrupt in values.get("__interrupt__", ())}
+        stopped = {interrupt.id: as_json(interrupt.value) for interrupt in values.get("__interrupt__", ())}
+        self.waiting = self.waiting | stopped if stopped else {}  # tasks that stop together are told one by one
         new = [message for message in self.added if message.id not in self._told]
         self._told |= {message.id for message in new}
         return iter([piece for message in new if (piece := self._whole(message))[3]])

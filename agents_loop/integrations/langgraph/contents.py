@@ -42,6 +42,22 @@ def from_state(messages: Iterable[Any]) -> list[ChatMessage]:
     ]
 
 
+def unanswered(messages: Iterable[Any], given: Iterable[Any], why: str) -> list[Any]:
+    """Results that say why, for the calls in a state that have none; nor do the messages given after it hold one."""
+    kinds = load_messages("a LangGraph message")
+    calls: dict[str, str] = {}
+    for message in [*messages, *given]:
+        if message.type == "tool":
+            calls.pop(message.tool_call_id, None)
+        calls |= {call["id"]: call["name"] for call in getattr(message, "tool_calls", ())}
+    new = {call["id"] for message in given for call in getattr(message, "tool_calls", ())}
+    return [
+        kinds.ToolMessage(why, tool_call_id=call_id, name=name, status="error", id=new_id())
+        for call_id, name in calls.items()
+        if call_id not in new
+    ]
+
+
 def role_of(message: Any) -> str:
     """The role of a message of the state."""
     return _ROLES.get(message.type) or getattr(message, "role", None) or message.type

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
-from agents_loop.messages import (
-    ChatMessage,
-    FunctionCallContent,
-    FunctionResultContent,
-    JsonValue,
-    ToolApprovalRequestContent,
-    ToolApprovalResponseContent,
-)
+from agents_loop.approvals import Pending
+from agents_loop.messages import FunctionCallContent, JsonValue, ToolApprovalRequestContent
 
 INTERRUPT = "interrupt"
 """The name of the call in a request for what is no tool call."""
@@ -44,26 +38,28 @@ def requests_of(waiting: Mapping[str, JsonValue]) -> list[ToolApprovalRequestCon
     return requests
 
 
-def answers_to(waiting: Mapping[str, JsonValue], messages: Iterable[ChatMessage]) -> dict[str, Any]:
-    """The values to resume with, by interrupt, for those that the messages decide.
+def pending_in(waiting: Mapping[str, JsonValue]) -> Pending:
+    """What has to be answered before a graph can go on. A result answers what is no tool call of the middleware."""
+    requests = requests_of(waiting)
+    return Pending(requests, [request.request_id for request in requests if request.request_id in waiting])
 
-    An approval resumes with `True` or `False`, or with the middleware's decisions, where what was not decided is
-    rejected; a function result resumes with that result.
+
+def answers_to(waiting: Mapping[str, JsonValue], pending: Pending) -> dict[str, Any]:
+    """The values to resume with, by interrupt, once all is answered.
+
+    An approval resumes with `True` or `False`, or with the middleware's decisions; a function result resumes with
+    that result.
     """
-    approved: dict[str, bool] = {}
     answers: dict[str, Any] = {}
-    for content in (content for message in messages for content in message.contents):
-        if isinstance(content, ToolApprovalResponseContent):
-            approved[content.request_id] = content.approved
-        elif isinstance(content, FunctionResultContent) and content.call_id in waiting:
-            answers[content.call_id] = content.result
     for interrupt_id, value in waiting.items():
         ids = [f"{interrupt_id}/{index}" for index in range(len(_actions(value)))]
-        if any(request_id in approved for request_id in ids):
-            decisions = ["approve" if approved.get(request_id) else "reject" for request_id in ids]
+        if ids:
+            decisions = ["approve" if pending.approvals[request_id] else "reject" for request_id in ids]
             answers[interrupt_id] = {"decisions": [{"type": decision} for decision in decisions]}
-        elif interrupt_id in approved:
-            answers[interrupt_id] = approved[interrupt_id]
+        elif interrupt_id in pending.results:
+            answers[interrupt_id] = pending.results[interrupt_id]
+        else:
+            answers[interrupt_id] = pending.approvals[interrupt_id]
     return answers
 
 

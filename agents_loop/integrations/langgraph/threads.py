@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents_loop.approvals import Pending
 from agents_loop.ids import new_id
 from agents_loop.messages import JsonValue
 
@@ -18,6 +19,8 @@ class GraphConversation:
     messages: list[Any] = field(default_factory=list[Any])
     waiting: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """What the graph waits for, by interrupt."""
+    pending: Pending = field(default_factory=Pending)
+    """The requests in it, and the answers so far."""
     origin: dict[str, str] | None = None
     """The thread and the checkpoint that this one is to begin as a copy of."""
 

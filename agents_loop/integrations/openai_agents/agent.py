@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from agents_loop.agent import AgentResponse, AgentResponseUpdate, AgentRunOptions, AgentSession
+from agents_loop.approvals import Pending, Turn
 from agents_loop.chat_client import ChatOptions
 from agents_loop.errors import ConfigurationError
 from agents_loop.foreign_agent import ForeignAgent, json_copy, with_ids
@@ -19,7 +20,6 @@ from agents_loop.messages import (
     ChatRole,
     JsonValue,
     ToolApprovalRequestContent,
-    ToolApprovalResponseContent,
 )
 
 
@@ -33,6 +33,10 @@ class AgentsConversation:
     """The `RunState` of a run that waits for approvals."""
     seen: tuple[int, int] = (0, 0)
     """How many model calls and items of that run have been reported already."""
+    pending: Pending = field(default_factory=Pending)
+    """What that run waits for. Its requests' ids are those of the calls."""
+    added: list[Item] = field(default_factory=list[Item])
+    """What that run was given to hear beside the answers, in an attempt that failed."""
 
 
 class OpenAIAgentsAgent(ForeignAgent[AgentsConversation]):
@@ -77,7 +81,13 @@ class OpenAIAgentsAgent(ForeignAgent[AgentsConversation]):
     ) -> AgentResponse:
         """Run the SDK's agent once."""
         run = await self._begin(messages, session, options)
-        result = await self._sdk.Runner.run(self.agent, run.input, **run.arguments)
+        if isinstance(run, ChatMessage):
+            return AgentResponse([run], response_id=new_id(), agent_id=self.id)
+        try:
+            result = await self._sdk.Runner.run(self.agent, run.input, **run.arguments)
+        except self._sdk.MaxTurnsExceeded as error:
+            _end(run, error)
+            raise
         return with_ids(self._finish(run, result))
 
     async def stream(
@@ -90,13 +100,21 @@ class OpenAIAgentsAgent(ForeignAgent[AgentsConversation]):
     ) -> AsyncGenerator[AgentResponseUpdate, None]:
         """Stream the SDK's agent once: texts as they come, calls and results whole."""
         run = await self._begin(messages, session, options)
-        result = self._sdk.Runner.run_streamed(self.agent, run.input, **run.arguments)
         streamed = StreamedItems(self.id)
+        if isinstance(run, ChatMessage):
+            given.append(AgentResponse([run], response_id=new_id(), agent_id=self.id))
+            for update in streamed.ending(given[0]):
+                yield update
+            return
+        result = self._sdk.Runner.run_streamed(self.agent, run.input, **run.arguments)
         events: Any = result.stream_events()
         try:
             async for event in events:
                 for update in streamed.updates(event):
                     yield update
+        except self._sdk.MaxTurnsExceeded as error:
+            _end(run, error)
+            raise
         finally:
             if not result.is_complete:
                 result.cancel()
@@ -115,7 +133,9 @@ class OpenAIAgentsAgent(ForeignAgent[AgentsConversation]):
         """The items, and the run that waits, as the SDK writes it."""
         items = conversation.items if conversation.session is None else await conversation.session.get_items()
         waiting = None if conversation.waiting is None else conversation.waiting.to_json()
-        return json_copy({"items": items, "waiting": waiting, "seen": conversation.seen})
+        pending = conversation.pending.to_json()
+        written = {"items": items, "waiting": waiting, "seen": conversation.seen, "pending": pending}
+        return json_copy({**written, "added": conversation.added})
 
     async def read_conversation(self, state: JsonValue) -> AgentsConversation:
         """A conversation of its own with the same items."""
@@ -127,6 +147,8 @@ class OpenAIAgentsAgent(ForeignAgent[AgentsConversation]):
         if state["waiting"] is not None:
             conversation.seen = (state["seen"][0], state["seen"][1])
             conversation.waiting = await self._sdk.RunState.from_json(self.agent, state["waiting"])
+            conversation.pending = Pending.from_json(state["pending"])
+            conversation.added = state["added"]
         return conversation
 
     @property
@@ -135,8 +157,13 @@ class OpenAIAgentsAgent(ForeignAgent[AgentsConversation]):
 
     async def _begin(
         self, messages: list[ChatMessage], session: AgentSession | None, options: AgentRunOptions | None
-    ) -> _Run:
+    ) -> _Run | ChatMessage:
+        """The run; or the requests that are left, where some are."""
         conversation = await self.conversation(session)
+        have_run = conversation.waiting is not None and not conversation.waiting.get_interruptions()
+        turn, rest = conversation.pending.take(messages, have_run=have_run)
+        if turn is Turn.ASK_AGAIN:
+            return conversation.pending.asked_again(self.name, new_id())
         chat_options = None if options is None else options.chat_options
         arguments = {
             "context": self._context,
@@ -145,11 +172,14 @@ class OpenAIAgentsAgent(ForeignAgent[AgentsConversation]):
             "session": conversation.session,
         }
         arguments = {name: value for name, value in arguments.items() if value is not None}
-        new = to_items(messages)
-        if conversation.waiting is not None and _decide(conversation.waiting, messages):
-            state = conversation.waiting
-            if new:
-                state.add_input(new)
+        new = to_items(rest)
+        if turn is Turn.RESUME:
+            state: Any = conversation.waiting
+            _decide(state, conversation.pending)
+            again = len(conversation.added) if new[: len(conversation.added)] == conversation.added else 0
+            if new[again:]:
+                state.add_input(new[again:])
+                conversation.added = [*conversation.added, *new[again:]]
             return _Run(conversation, state, arguments, *conversation.seen)
         return _Run(conversation, [*conversation.items, *new], arguments)
 
@@ -165,6 +195,8 @@ class OpenAIAgentsAgent(ForeignAgent[AgentsConversation]):
             )  # without the calls: if nobody decides, they are not part of it
         messages = from_items(result.new_items[run.items_before :])
         _add_requests(messages, [approval_request(item) for item in result.interruptions])
+        conversation.pending = Pending([approval_request(item) for item in result.interruptions])
+        conversation.added = []
         return AgentResponse(
             messages,
             response_id=result.last_response_id or new_id(),
@@ -204,17 +236,27 @@ class _Run:
     items_before: int = 0
 
 
-def _decide(state: Any, messages: Iterable[ChatMessage]) -> bool:
-    """Tell a run that waits what was decided; whether anything was."""
-    waiting = {item.call_id: item for item in state.get_interruptions()}
-    decided = False
-    for message in messages:
-        for content in message.contents:
-            if isinstance(content, ToolApprovalResponseContent) and content.request_id in waiting:
-                decide = state.approve if content.approved else state.reject
-                decide(waiting[content.request_id])
-                decided = True
-    return decided
+def _end(run: _Run, error: Any) -> None:
+    """A resumed run that has no turns left can't go on: the conversation keeps what it produced."""
+    conversation = run.conversation
+    if isinstance(run.input, list) or error.run_data is None:
+        return
+    if conversation.session is None:
+        given = error.run_data.input
+        before: list[Item] = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+        conversation.items = [*before, *(item.to_input_item() for item in error.run_data.new_items if _is_sent(item))]
+    conversation.waiting, conversation.seen = None, (0, 0)
+    conversation.pending, conversation.added = Pending(), []
+
+
+def _is_sent(item: Any) -> bool:
+    return item.type != "tool_approval_item"
+
+
+def _decide(state: Any, pending: Pending) -> None:
+    """Tell a run that waits what was decided; one that has run its calls, and failed after it, waits for nothing."""
+    for item in state.get_interruptions():
+        (state.approve if pending.approvals.get(item.call_id) else state.reject)(item)
 
 
 def _add_requests(messages: list[ChatMessage], requests: list[ToolApprovalRequestContent]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents_loop.agent import AgentResponse, AgentResponseUpdate, AgentRunOptions, AgentSession
+from agents_loop.approvals import Pending, Turn, requests_in
 from agents_loop.chat_client import ChatOptions
 from agents_loop.errors import ConfigurationError
 from agents_loop.foreign_agent import ForeignAgent, json_copy, with_ids
@@ -27,19 +28,18 @@ from agents_loop.messages import (
     FunctionResultContent,
     JsonValue,
     ToolApprovalRequestContent,
-    ToolApprovalResponseContent,
 )
 
 
 @dataclass(slots=True)
 class PydanticAIConversation:
-    """The message history; and the ids of the calls at its end that wait, if there are some."""
+    """The message history, and the calls at its end that wait, if there are some."""
 
     history: list[Any] = field(default_factory=list[Any])
-    approvals: list[str] = field(default_factory=list[str])
-    """Calls that wait for a person's word."""
-    calls: list[str] = field(default_factory=list[str])
-    """Calls that wait for a result from outside."""
+    pending: Pending = field(default_factory=Pending)
+    """A call that waits for a person's word, or (`needs_result`) for a result from outside."""
+    has_run: bool = False
+    """Whether the calls have run and the history holds their results, but the run that resumed failed after it."""
 
 
 class PydanticAIAgent(ForeignAgent[PydanticAIConversation]):
@@ -49,7 +49,8 @@ class PydanticAIAgent(ForeignAgent[PydanticAIConversation]):
     output ends the response as a message with its JSON. Deferred tools end the run with a `ToolApprovalRequestContent`
     for each call that waits, if the agent has `DeferredToolRequests` among its output types. A
     `ToolApprovalResponseContent` resumes it in the same session, as does a `FunctionResultContent` for a call that is
-    executed outside. What the framework raises reaches the caller as it was raised.
+    executed outside; until all are answered, a run gives the requests that are left. What the framework raises reaches
+    the caller as it was raised.
 
     Args:
         agent: The framework's agent.
@@ -71,7 +72,18 @@ class PydanticAIAgent(ForeignAgent[PydanticAIConversation]):
     ) -> AgentResponse:
         """Run the framework's agent once."""
         conversation = await self.conversation(session)
-        result = await self.agent.run(**self._arguments(conversation, messages, options))
+        turn, rest = conversation.pending.take(messages, have_run=conversation.has_run)
+        if turn is Turn.ASK_AGAIN:
+            return self._asked_again(conversation)
+        arguments = self._arguments(conversation, turn, rest, options)
+        if turn is Turn.GO_ON or conversation.has_run:
+            return with_ids(self._finish(conversation, await self.agent.run(**arguments)))
+        with self._framework.capture_run_messages() as captured:
+            try:
+                result = await self.agent.run(**arguments)
+            except BaseException:
+                _keep_results(self._framework, conversation, [part for said in captured for part in said.parts])
+                raise
         return with_ids(self._finish(conversation, result))
 
     async def stream(
@@ -84,15 +96,29 @@ class PydanticAIAgent(ForeignAgent[PydanticAIConversation]):
     ) -> AsyncGenerator[AgentResponseUpdate, None]:
         """Stream the framework's agent once: texts as they come, calls and results whole."""
         conversation = await self.conversation(session)
-        arguments = self._arguments(conversation, messages, options)
+        turn, rest = conversation.pending.take(messages, have_run=conversation.has_run)
         streamed = StreamedParts(self.id, self.name)
+        if turn is Turn.ASK_AGAIN:
+            given.append(self._asked_again(conversation))
+            for update in streamed.ending(given[0]):
+                yield update
+            return
+        arguments = self._arguments(conversation, turn, rest, options)
         result: Any = None
-        async with self.agent.run_stream_events(**arguments) as events:
-            async for event in events:
-                if event.event_kind == "agent_run_result":
-                    result = event.result
-                for update in streamed.updates(event):
-                    yield update
+        results: list[Any] = []
+        try:
+            async with self.agent.run_stream_events(**arguments) as events:
+                async for event in events:
+                    if event.event_kind == "agent_run_result":
+                        result = event.result
+                    elif event.event_kind == "function_tool_result":
+                        results.append(event.part)
+                    for update in streamed.updates(event):
+                        yield update
+        except BaseException:
+            if turn is Turn.RESUME and not conversation.has_run:
+                _keep_results(self._framework, conversation, results)
+            raise
         response = self._finish(conversation, result)
         for update in streamed.ending(response):
             yield update
@@ -105,25 +131,30 @@ class PydanticAIAgent(ForeignAgent[PydanticAIConversation]):
     async def write_conversation(self, conversation: PydanticAIConversation) -> JsonValue:
         """The history, as the framework writes it."""
         history = self._framework.ModelMessagesTypeAdapter.dump_python(conversation.history, mode="json")
-        return json_copy({"history": history, "approvals": conversation.approvals, "calls": conversation.calls})
+        pending = conversation.pending.to_json()
+        return json_copy({"history": history, "pending": pending, "has_run": conversation.has_run})
 
     async def read_conversation(self, state: JsonValue) -> PydanticAIConversation:
         """A conversation of its own with the same history."""
         history = self._framework.ModelMessagesTypeAdapter.validate_python(state["history"])
-        return PydanticAIConversation(history, list(state["approvals"]), list(state["calls"]))
+        return PydanticAIConversation(history, Pending.from_json(state["pending"]), state["has_run"])
 
     @property
     def _framework(self) -> Any:
         return load_pydantic_ai(type(self).__name__)
 
     def _arguments(
-        self, conversation: PydanticAIConversation, messages: list[ChatMessage], options: AgentRunOptions | None
+        self,
+        conversation: PydanticAIConversation,
+        turn: Turn,
+        messages: list[ChatMessage],
+        options: AgentRunOptions | None,
     ) -> dict[str, Any]:
-        before, prompt = to_prompt([message for message in messages if not _only_decides(message)])
-        decided = self._decided(conversation, messages)
+        before, prompt = to_prompt([message for message in messages if not _only_results(message)])
+        decided = self._decided(conversation.pending) if turn is Turn.RESUME and not conversation.has_run else None
         history = [*conversation.history, *before]
-        if decided is None and (conversation.approvals or conversation.calls):
-            history = [*conversation.history[:-1], *before]  # nobody decided: the calls are not part of it
+        if turn is Turn.GO_ON and conversation.pending.requests:
+            history = [*_before_calls(conversation.history), *before]  # nobody decided: the calls are not part of it
         if decided is None and prompt is None and history and history[-1].kind == "response":
             history.append(self._framework.ModelRequest(parts=[]))  # else the last answer would be given once more
         arguments: dict[str, Any] = {
@@ -136,32 +167,54 @@ class PydanticAIAgent(ForeignAgent[PydanticAIConversation]):
             arguments |= _settings(options.chat_options)
         return arguments
 
-    def _decided(self, conversation: PydanticAIConversation, messages: Iterable[ChatMessage]) -> Any:
-        results = self._framework.DeferredToolResults()
-        for content in (content for message in messages for content in message.contents):
-            if isinstance(content, ToolApprovalResponseContent):
-                if content.request_id in conversation.approvals:
-                    results.approvals[content.request_id] = content.approved
-                elif content.request_id in conversation.calls and not content.approved:
-                    results.calls[content.request_id] = "The tool call was denied."
-            elif isinstance(content, FunctionResultContent) and content.call_id in conversation.calls:
-                results.calls[content.call_id] = content.result
-        return results if results.approvals or results.calls else None
+    def _decided(self, pending: Pending) -> Any:
+        decided = self._framework.DeferredToolResults()
+        for request_id in (request.request_id for request in pending.requests):
+            if request_id in pending.results:
+                decided.calls[request_id] = pending.results[request_id]
+            elif request_id in pending.needs_result:
+                decided.calls[request_id] = "The tool call was denied."
+            else:
+                decided.approvals[request_id] = pending.approvals[request_id]
+        return decided
 
     def _finish(self, conversation: PydanticAIConversation, result: Any) -> AgentResponse:
         conversation.history = result.all_messages()
+        conversation.has_run = False
         messages = from_history(result.new_messages())
         output = result.output
         waiting = output if isinstance(output, self._framework.DeferredToolRequests) else None
-        conversation.approvals = [] if waiting is None else [call.tool_call_id for call in waiting.approvals]
-        conversation.calls = [] if waiting is None else [call.tool_call_id for call in waiting.calls]
+        asked: list[ChatMessage] = []
         if waiting is not None:
             _add_requests(messages, [*waiting.approvals, *waiting.calls])
+            asked = messages[-1:]
         elif not isinstance(output, str) and (not messages or messages[-1].role == ChatRole.TOOL):
             messages.append(ChatMessage(ChatRole.ASSISTANT, output_text(output)))
+        external = [] if waiting is None else [call.tool_call_id for call in waiting.calls]
+        conversation.pending = Pending(requests_in(asked), needs_result=external)
         for message in messages:
             message.author_name = self.name if message.role == ChatRole.ASSISTANT else None
         return AgentResponse(messages, response_id=new_id(), agent_id=self.id, usage=from_usage(result.usage))
+
+    def _asked_again(self, conversation: PydanticAIConversation) -> AgentResponse:
+        message = conversation.pending.asked_again(self.name, new_id())
+        return AgentResponse([message], response_id=new_id(), agent_id=self.id)
+
+
+def _keep_results(framework: Any, conversation: PydanticAIConversation, parts: Iterable[Any]) -> None:
+    """Let the history hold what the calls that waited gave, if all have run: so none runs again."""
+    ids = [request.request_id for request in conversation.pending.requests]
+    kinds = ("tool-return", "retry-prompt")
+    given = {part.tool_call_id: part for part in parts if part.part_kind in kinds and part.tool_call_id in ids}
+    if len(given) == len(ids):
+        conversation.history = [*conversation.history, framework.ModelRequest(parts=list(given.values()))]
+        conversation.has_run = True
+
+
+def _before_calls(history: list[Any]) -> list[Any]:
+    """A history up to its last response, whose calls wait; what ran beside them goes with it."""
+    last = max((at for at, said in enumerate(history) if said.kind == "response"), default=len(history))
+    return history[:last]
 
 
 def _add_requests(messages: list[ChatMessage], calls: Iterable[Any]) -> None:
@@ -173,10 +226,9 @@ def _add_requests(messages: list[ChatMessage], calls: Iterable[Any]) -> None:
             messages[-1].contents.append(ToolApprovalRequestContent(content.call_id, content))
 
 
-def _only_decides(message: ChatMessage) -> bool:
-    """Whether a message holds decisions or results alone, which are no part of the prompt."""
-    decisions = (ToolApprovalResponseContent, FunctionResultContent)
-    return bool(message.contents) and all(isinstance(content, decisions) for content in message.contents)
+def _only_results(message: ChatMessage) -> bool:
+    """Whether a message holds results alone, which are no part of the prompt."""
+    return bool(message.contents) and all(isinstance(content, FunctionResultContent) for content in message.contents)
 
 
 def _settings(options: ChatOptions) -> dict[str, Any]:

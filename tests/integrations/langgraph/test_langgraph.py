@@ -34,12 +34,12 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import interrupt
+from langgraph.types import Send, interrupt
 from typing_extensions import TypedDict
 
 from agents_loop.integrations.langgraph import LangGraphAgent, adapt_agent
 from agents_loop.integrations.langgraph.contents import contents_of, from_state, to_state
-from agents_loop.integrations.langgraph.interrupts import answers_to, requests_of
+from agents_loop.integrations.langgraph.interrupts import requests_of
 
 
 def graph_of(*nodes, checkpointer=None, name=None):
@@ -151,25 +151,46 @@ async def test_an_interrupt_ends_the_loop_and_a_result_answers_it(invoke):
 
 
 async def test_an_interrupt_for_several_actions_is_several_requests(invoke):
-    """Law 3a: LangChain's middleware asks for several calls at once; what is not approved is rejected."""
+    """Law 3a: LangChain's middleware asks for several calls at once; it is resumed once all are answered."""
     value = {"action_requests": [{"name": "delete", "args": {"path": "a"}}, {"name": "send", "args": {"to": "b"}}]}
     agent = as_agent(graph_of(asking(value), checkpointer=InMemorySaver()))
     session = await agent.create_session()
     first, second = requests_in(await invoke(agent, "Go.", session=session))
     assert (first.tool_call.name, first.tool_call.arguments) == ("delete", {"path": "a"})
     answer = ToolApprovalResponseContent(second.request_id, approved=True, tool_call=second.tool_call)
+    assert requests_in(await invoke(agent, ChatMessage("user", answer), session=session)) == [first]
+    answer = ToolApprovalResponseContent(first.request_id, approved=False, tool_call=first.tool_call)
     response = await invoke(agent, ChatMessage("user", answer), session=session)
     assert response.text == "answer: {'decisions': [{'type': 'reject'}, {'type': 'approve'}]}"
 
 
-def test_only_what_waits_is_answered():
-    """Law: a decision about something else resumes nothing."""
-    call = FunctionCallContent("x", "interrupt")
-    other = ChatMessage("user", ToolApprovalResponseContent("x", approved=True, tool_call=call))
-    assert answers_to({"a": 1}, [other]) == {}
+def test_what_is_no_object_is_asked_as_a_value():
+    """Design: an interrupt that is no tool call is a request for a call named `interrupt`."""
     assert requests_of({"a": 1}) == [
         ToolApprovalRequestContent("a", FunctionCallContent("a", "interrupt", {"value": 1}))
     ]
+
+
+async def test_an_approved_call_with_a_task_of_its_own_runs_once(invoke):
+    """Law (C4): where each call is a task, all are asked at once, and none that ran runs again for another."""
+    ran = []
+
+    def delete(call):
+        allowed = interrupt(call)
+        ran.append((call, allowed))
+        return {"messages": [AIMessage(f"{call}: {allowed}")]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("delete", delete)
+    graph.add_conditional_edges(START, lambda _: [Send("delete", "a"), Send("delete", "b")])
+    agent = as_agent(graph.compile(checkpointer=InMemorySaver()))
+    session = await agent.create_session()
+    first, second = requests_in(await invoke(agent, "Go.", session=session))
+    answers = [ToolApprovalResponseContent(r.request_id, r is first, r.tool_call) for r in (first, second)]
+    assert requests_in(await invoke(agent, ChatMessage("user", answers[:1]), session=session)) == [second]
+    assert ran == []
+    await invoke(agent, ChatMessage("user", answers[1:]), session=session)
+    assert sorted(ran) == [("a", True), ("b", False)]
 
 
 async def test_context_and_config_reach_the_graph(invoke):
