@@ -388,12 +388,31 @@ async def test_an_approved_call_outlives_a_failure(subject_that_approves, server
     if stored:
         session = await restored(approving, session)
     response = await invoke(approving, answer if way == "the same answer" else "And?", session=session)
-    assert response.text == "ok"
+    assert response.text.endswith("ok")
     assert DELETIONS.done == ["a.txt"]
+    assert_balanced(server)
     said = [pair for pair in heard(server) if pair[0] != "assistant"]
     assert ("tool", "deleted a.txt") in said
     await invoke(approving, "Thanks.", session=session)
     assert heard(server)[-1] == ("user", "Thanks.")
+
+
+async def test_text_beside_an_answer_follows_the_result(approving, server, invoke):
+    """Law (C2): what is said beside an answer reaches the model after the call's result, never between the two."""
+    session = await approving.create_session()
+    server.add(calls(call("delete", "c1", path="a.txt")))
+    asked = await invoke(approving, "Delete a.txt.", session=session)
+    await invoke(approving, [answer_to(asked, approved=True), "And hurry."], session=session)
+    assert_balanced(server)
+    if approving.framework != "langgraph":
+        assert heard(server)[-1] == ("user", "And hurry.")
+
+
+def assert_balanced(server: FaultServer) -> None:
+    """In the last request, results stand right after their calls."""
+    roles = [role for role, _ in heard(server)]
+    assert roles.count("tool") == 1
+    assert server.bodies[-1]["messages"][-len(roles) :][roles.index("tool") - 1].get("tool_calls")
 
 
 @pytest.fixture(params=[subject for subject in WITH_TOOLS if subject.approves], ids=lambda subject: subject.name)

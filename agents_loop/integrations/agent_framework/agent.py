@@ -10,6 +10,7 @@ from inspect import isawaitable, signature
 from typing import Any
 
 from agents_loop.agent import AgentResponse, AgentResponseUpdate, AgentRunOptions, AgentSession, Service
+from agents_loop.agent_response import with_fields
 from agents_loop.approvals import Pending, Turn, requests_in
 from agents_loop.foreign_agent import ForeignAgent
 from agents_loop.ids import new_id
@@ -23,7 +24,7 @@ from agents_loop.integrations.agent_framework.contents import (
 )
 from agents_loop.integrations.agent_framework.options import to_options
 from agents_loop.integrations.agent_framework.sdk import load_agent_framework
-from agents_loop.messages import ChatMessage, ChatRole, JsonValue, ToolApprovalResponseContent
+from agents_loop.messages import ChatMessage, ChatRole, JsonValue, ToolApprovalResponseContent, sum_usage
 
 
 @dataclass(slots=True)
@@ -73,7 +74,12 @@ class AgentFrameworkAgent(ForeignAgent[FrameworkConversation]):
         except BaseException:
             run.restore(self._framework)
             raise
-        return self._response(whole, run.conversation)
+        response = self._response(whole, run.conversation)
+        after = run.after(response)
+        return response if after is None else _joined(response, await self._run(after))
+
+    async def _run(self, run: _Run) -> AgentResponse:
+        return self._response(await self.agent.run(**run.arguments), run.conversation)
 
     async def stream(
         self,
@@ -89,6 +95,18 @@ class AgentFrameworkAgent(ForeignAgent[FrameworkConversation]):
             given.append(run)
             yield _whole(run)
             return
+        done: list[AgentResponse] = []
+        async with aclosing(self._stream(run, done)) as updates:
+            async for update in updates:
+                yield update
+        after = run.after(done[0])
+        if after is not None:
+            async with aclosing(self._stream(after, done)) as updates:
+                async for update in updates:
+                    yield update
+        given.append(done[0] if after is None else _joined(*done))
+
+    async def _stream(self, run: _Run, given: list[AgentResponse]) -> AsyncGenerator[AgentResponseUpdate, None]:
         stream: Any = None
         pieces: list[Any] = []
         try:
@@ -152,8 +170,9 @@ class AgentFrameworkAgent(ForeignAgent[FrameworkConversation]):
         turn, rest = pending.take(messages, have_run=bool(conversation and conversation.results))
         if turn is Turn.ASK_AGAIN:
             return AgentResponse([pending.asked_again(self.name, new_id())], response_id=new_id(), agent_id=self.id)
-        if turn is Turn.RESUME:
-            rest = [_answers(pending), *rest]
+        later: list[ChatMessage] = []
+        if turn is Turn.RESUME:  # the framework puts a call's result after all that it is given: the rest comes later
+            rest, later = [_answers(pending)], rest
         arguments: dict[str, Any] = {
             "messages": to_framework(rest, conversation and conversation.requests),
             "session": conversation and conversation.session,
@@ -164,7 +183,7 @@ class AgentFrameworkAgent(ForeignAgent[FrameworkConversation]):
             return _Run(conversation, arguments)
         if "middleware" in signature(self.agent.run).parameters:
             arguments["middleware"] = [_once(self._framework, conversation.results)]
-        return _Run(conversation, arguments, deepcopy(conversation.session.to_dict()))
+        return _Run(conversation, arguments, deepcopy(conversation.session.to_dict()), later)
 
     def _response(self, whole: Any, conversation: FrameworkConversation | None) -> AgentResponse:
         for message in whole.messages:  # its history holds these very objects, and drops a reply that repeats the last
@@ -225,6 +244,18 @@ class _Run:
     conversation: FrameworkConversation | None
     arguments: dict[str, Any]
     before: Any = None
+    later: list[ChatMessage] = field(default_factory=list[ChatMessage])
+    """What was said beside the answers."""
+
+    def after(self, response: AgentResponse) -> _Run | None:
+        """The run of what was said beside the answers, which goes on from a response; if that asks nothing more."""
+        if not self.later or self.conversation is None:
+            return None
+        if requests_in(response.messages):
+            self.conversation.pending.later = self.later
+            return None
+        arguments = {name: value for name, value in self.arguments.items() if name != "middleware"}
+        return _Run(self.conversation, {**arguments, "messages": to_framework(self.later)})
 
     def restore(self, framework: Any) -> None:
         """After a failure: let the requests wait again, which the framework has taken for answered."""
@@ -234,6 +265,11 @@ class _Run:
         session.state.clear()
         session.state.update(kept.state)
         session.service_session_id = kept.service_session_id
+
+
+def _joined(first: AgentResponse, second: AgentResponse) -> AgentResponse:
+    """Two runs as one response."""
+    return with_fields(second, [*first.messages, *second.messages], sum_usage([first.usage, second.usage]))
 
 
 def _whole(response: AgentResponse) -> AgentResponseUpdate:
