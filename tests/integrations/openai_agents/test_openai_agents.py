@@ -19,6 +19,7 @@ from agents_loop import (
     MissingExtraError,
     TextContent,
     TextReasoningContent,
+    ToolApprovalResponseContent,
     UriContent,
     UsageDetails,
 )
@@ -242,3 +243,42 @@ def test_without_the_sdk_the_extra_is_named(model, monkeypatch):
         with pytest.raises(MissingExtraError, match=r"agents-loop\[openai-agents\]"):
             OpenAIAgentsAgent(agent)
         assert adapt_agent(agent) is None
+
+
+@pytest.mark.parametrize("own_session", [False, True])
+async def test_a_resumed_run_without_turns_left_keeps_what_it_did(server, invoke, own_session):
+    """Law (C2): `MaxTurnsExceeded` after an approved call ends that run; what it produced stays, balanced."""
+    done = []
+
+    def delete(path: str) -> str:
+        done.append(path)
+        return f"deleted {path}"
+
+    def made(call_id):
+        function = {"name": "delete", "arguments": '{"path": "a"}'}
+        called = {"id": call_id, "type": "function", "function": function}
+        return Completion(tool_calls=(called,), finish_reason="tool_calls")
+
+    async def only_the_first(_context, _arguments, call_id):
+        return call_id == "c1"
+
+    client = AsyncOpenAI(api_key="k", base_url=server.base_url, max_retries=0)
+    inner = agents.Agent(
+        name="worker",
+        model=agents.OpenAIChatCompletionsModel("m", client),
+        tools=[agents.function_tool(delete, needs_approval=only_the_first)],
+    )
+    made_by = agents.SQLiteSession if own_session else None
+    agent = OpenAIAgentsAgent(inner, max_turns=2, make_session=made_by)
+    session = await agent.create_session()
+    server.add(made("c1"), made("c2"))
+    asked = await invoke(agent, "Go.", session=session)
+    request = asked.messages[-1].contents[-1]
+    answer = ChatMessage("user", ToolApprovalResponseContent(request.request_id, True, request.tool_call))
+    with pytest.raises(agents.MaxTurnsExceeded):
+        await invoke(agent, answer, session=session)
+    await invoke(agent, "And?", session=session)
+    assert [said["role"] for said in server.bodies[-1]["messages"]] == [
+        *["user", "assistant", "tool", "assistant", "tool", "user"]
+    ]
+    assert done == ["a", "a"]
