@@ -47,7 +47,7 @@ class AgentResponseUpdate(ResponseUpdate):
         role: Who speaks; `None` where an earlier piece said it.
         contents: A str, one content, or a sequence of both.
         agent_id: The agent that speaks; `None` for a message that was sent to it.
-        author_name: As in `ResponseUpdate`, like the rest.
+        **fields: As in `ResponseUpdate`.
     """
 
     agent_id: str | None

@@ -92,7 +92,7 @@ class ChatResponseUpdate(ResponseUpdate):
         role: Who speaks; `None` where an earlier piece said it.
         contents: A str, one content, or a sequence of both.
         model_id: The model that answers.
-        author_name: As in `ResponseUpdate`, like the rest.
+        **fields: As in `ResponseUpdate`.
     """
 
     model_id: str | None
