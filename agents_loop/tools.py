@@ -7,8 +7,10 @@ import functools
 import inspect
 import logging
 import re
+import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias, cast, overload
 
@@ -39,7 +41,8 @@ class FunctionTool:
     """A function that a model may ask to be called. `FunctionTool.of(function)` and `@tool` make one.
 
     Args:
-        function: Sync or async. A sync one runs in a thread, so that it does not hold up the event loop.
+        function: Sync or async. A sync one runs in a thread, so that it does not hold up the event loop. What a
+            generator yields, sync or async, is collected. What a `functools.partial` binds is not the model's to say.
         name: What the model calls it: letters, digits, `_` and `-`; by default the function's name.
         description: What it is for, to the model; by default the function's docstring.
         approval_required: Whether a person must agree to each call before it runs.
@@ -90,8 +93,9 @@ class FunctionTool:
     async def run(self, call: FunctionCallContent, context: ToolContext | None = None) -> FunctionResultContent:
         """Answer a call. Wrong arguments and a function that raises give an error for the model to read.
 
-        Only a cancellation and a limit on spending are raised. A sync function that is running when the run is
-        cancelled runs to its end in its thread; nobody waits for it.
+        Only a cancellation of the run, a limit on spending, and what ends the process (`SystemExit`,
+        `KeyboardInterrupt`) are raised. A sync function that is running when the run is cancelled runs to its end in
+        its thread; nobody waits for it.
 
         Args:
             call: What the model wants.
@@ -107,13 +111,21 @@ class FunctionTool:
             return FunctionResultContent(call.call_id, _json_value(await self._called(given)))
         except BudgetExceededError:
             raise
-        except Exception as error:
-            _LOGGER.warning("Tool %s failed", self.name, exc_info=error)
-            return error_result(call, f"{self.name!r} failed: {type(error).__name__}: {error}")
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            return self._failed(call, error)
+        except Exception as error:  # noqa: BLE001 - a tool may raise anything
+            return self._failed(call, error)
+
+    def _failed(self, call: FunctionCallContent, error: BaseException) -> FunctionResultContent:
+        _LOGGER.warning("Tool %s failed", self.name, exc_info=error)
+        return error_result(call, f"{self.name!r} failed: {_named(error)}")
 
     def _validated(self, arguments: Mapping[str, JsonValue] | str | None) -> dict[str, Any]:
         if isinstance(arguments, str):
-            read = self._arguments.model_validate_json(arguments or "{}")
+            nothing = arguments.strip() in ("", "null")
+            read = self._arguments.model_validate_json("{}" if nothing else arguments)
         else:
             read = self._arguments.model_validate({} if arguments is None else arguments)
         fields = self._arguments.model_fields
@@ -121,9 +133,15 @@ class FunctionTool:
 
     async def _called(self, given: dict[str, Any]) -> Any:
         if _is_async(self.function):
-            return await self.function(**given)
-        result = await asyncio.to_thread(_in_thread, self.function, given)
-        return await result if inspect.isawaitable(result) else result
+            result = self.function(**given)
+        else:
+            result = await asyncio.to_thread(_in_thread, self.function, given)
+        if inspect.isawaitable(result):
+            result = await result
+        if inspect.isasyncgen(result):
+            async with aclosing(result) as items:
+                return [item async for item in items]
+        return result
 
 
 Tool: TypeAlias = FunctionTool | Callable[..., Any] | Mapping[str, JsonValue]
@@ -166,7 +184,7 @@ def as_tool(value: Tool) -> FunctionTool | Mapping[str, JsonValue]:
 
 def error_result(call: FunctionCallContent, said: str) -> FunctionResultContent:
     """The result of a call that did not do what it should, as the model reads it."""
-    return FunctionResultContent(call.call_id, f"Error: {said}")
+    return FunctionResultContent(call.call_id, _sendable(f"Error: {said}"))
 
 
 def _name_of(function: Callable[..., Any]) -> str:
@@ -180,12 +198,21 @@ def _documentation(function: Callable[..., Any]) -> str:
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - it is inspected, not tested
+    inner = function.func if isinstance(function, functools.partial) else function
+    called = (inner, getattr(inner, "__call__", None))  # noqa: B004 - it is inspected, not tested
+    return any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in called)
+
+
+def _is_cancelled() -> bool:
+    """Whether the run itself is cancelled: a tool may raise the same error, where something that it awaited was."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def _in_thread(function: Callable[..., Any], given: dict[str, Any]) -> Any:
     try:
-        return function(**given)
+        result = function(**given)
+        return list(result) if inspect.isgenerator(result) else result
     except StopIteration as error:  # a future can't carry it
         raise RuntimeError("StopIteration was raised") from error
 
@@ -196,9 +223,13 @@ def _arguments_model(name: str, function: Callable[..., Any]) -> tuple[type[Base
     Its fields are numbered and have the parameters' names as aliases, for a parameter may be called `json` or `_x`.
     """
     hints = _hints(name, function)
+    parameters = _parameters(name, function)
+    bound = function.keywords if isinstance(function, functools.partial) else {}
     fields: dict[str, Any] = {}
     context_parameter: str | None = None
-    for number, parameter in enumerate(inspect.signature(function).parameters.values()):
+    for number, parameter in enumerate(parameters):
+        if parameter.name in bound:
+            continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise ConfigurationError(f"tool {name!r}: a model passes arguments by name, so {parameter} can't be filled")
         if parameter.name == "self" and number == 0:
@@ -206,7 +237,7 @@ def _arguments_model(name: str, function: Callable[..., Any]) -> tuple[type[Base
                 f"tool {name!r}: it is a method without its object; pass the bound method, obj.{name}"
             )
         hint = hints.get(parameter.name, Any)
-        if hint is ToolContext or hint == ToolContext | None:
+        if _is_context(hint):
             context_parameter = parameter.name
         else:
             fields[f"argument_{number}"] = _field(parameter, hint)
@@ -215,6 +246,24 @@ def _arguments_model(name: str, function: Callable[..., Any]) -> tuple[type[Base
     except Exception as error:  # pydantic raises several kinds for a type it does not know
         raise ConfigurationError(f"tool {name!r}: its parameters have no JSON schema: {error}") from error
     return model, context_parameter
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> Iterable[inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"tool {name!r}: Python does not say what its parameters are: {error}") from error
+
+
+def _is_context(hint: Any) -> bool:
+    """Whether an annotation is `ToolContext`, also as `Annotated` or beside `None`."""
+    origin = typing.get_origin(hint)
+    if origin is Annotated:
+        return _is_context(typing.get_args(hint)[0])
+    if origin in (typing.Union, types.UnionType):
+        rest = [each for each in typing.get_args(hint) if each is not types.NoneType]
+        return len(rest) == 1 and _is_context(rest[0])
+    return hint is ToolContext
 
 
 def _field(parameter: inspect.Parameter, hint: Any) -> tuple[Any, Any]:
@@ -232,7 +281,7 @@ def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
         inner = type(inner).__call__
     try:
         return typing.get_type_hints(inner, include_extras=True)
-    except NameError as error:
+    except Exception as error:  # an annotation that is a str may be any expression
         raise ConfigurationError(f"tool {name!r}: an annotation can't be read: {error}") from error
 
 
@@ -254,14 +303,31 @@ def _parameters_schema(arguments: type[BaseModel]) -> dict[str, JsonValue]:
 def _json_value(result: Any) -> JsonValue:
     """What a function gave as a JSON value: models and dataclasses as objects, what JSON does not know as its text."""
     if isinstance(result, str):
-        return str(result)
+        return _sendable(str(result))
     return from_json(to_json(result, fallback=str, bytes_mode="base64", inf_nan_mode="null"))
+
+
+def _sendable(text: str) -> str:
+    """The text, with half characters, which no request can carry, replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _named(error: BaseException) -> str:
+    """An exception's type, and what it says, if it can say it."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - its `__str__` is the tool's
+        return type(error).__name__
 
 
 def _said(error: Exception) -> str:
     """What a model can do something with: each place and what is wrong there."""
     if not isinstance(error, ValidationError):
-        return f"{type(error).__name__}: {error}"
+        return _named(error)
     details = error.errors(include_url=False, include_context=False, include_input=False)
     places = [(".".join(str(part) for part in detail["loc"]), detail["msg"]) for detail in details]
     return "; ".join(f"{place}: {message}" if place else message for place, message in places)

@@ -166,9 +166,9 @@ async def test_what_goes_wrong_is_told_to_the_model(invoke: Way):
     assert is_balanced(session.messages)
 
 
-@pytest.mark.parametrize("error", [asyncio.CancelledError(), BudgetExceededError("spent")])
+@pytest.mark.parametrize("error", [BudgetExceededError("spent")])
 async def test_what_ends_a_run_ends_all_its_calls(invoke: Way, error: BaseException):
-    """Tools: a cancellation and a spent budget are not swallowed; the other calls are stopped, the session is as it was."""
+    """Tools: a spent budget is not swallowed; the other calls are stopped, the session is as it was."""
     stopped: list[bool] = []
 
     async def hangs() -> None:

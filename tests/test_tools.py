@@ -11,12 +11,15 @@ from enum import Enum
 from typing import Annotated, Any, Literal
 
 import pytest
+from fakes import Way
 from pydantic import AfterValidator, BaseModel, Field
 
 from agents_loop import (
     AgentSession,
     BudgetExceededError,
     ChatClientAgent,
+    ChatMessage,
+    ChatResponse,
     ConfigurationError,
     FunctionCallContent,
     FunctionResultContent,
@@ -191,6 +194,27 @@ async def test_any_callable(function: Any, name: str, description: str, said: st
     assert (await made.run(call({"name": "Ann"}))).result == said
 
 
+async def test_what_a_partial_binds():
+    """Tools: what a partial binds, by place or by name, is hidden from the model and can't be changed by it."""
+
+    def order(user: str, item: str, count: int = 1) -> str:
+        return f"{count} {item} for {user}"
+
+    for bound in (functools.partial(order, user="Ann"), functools.partial(order, "Ann")):
+        made = FunctionTool(bound)
+        assert list(made.parameters["properties"]) == ["item", "count"]
+        assert (await made.run(call({"item": "pen"}))).result == "1 pen for Ann"
+        result = (await made.run(call({"item": "pen", "user": "Bob"}))).result
+        assert result == "Error: the arguments of 'order' are wrong: user: Extra inputs are not permitted"
+
+
+@pytest.mark.parametrize("function", [max, dict, int])
+def test_what_has_no_signature(function: Any):
+    """Tools: a builtin whose parameters Python does not know is an error that names it."""
+    with pytest.raises(ConfigurationError, match=f"{function.__name__}'.*does not say"):
+        FunctionTool(function)
+
+
 # Running
 
 
@@ -198,8 +222,13 @@ async def test_arguments_are_validated_and_converted():
     """Tools: the function sees values of its types, and its defaults, also where the model wrote a str."""
     assert await result_of(forecast, {"place": {"city": "Oslo"}}) == "Oslo 3 CELSIUS low"
     assert await result_of(forecast, '{"place": {"city": "Oslo"}, "unit": "f", "days": 1}') == "Oslo 1 FAHRENHEIT low"
-    assert await result_of(lambda: "ran", "", name="f") == "ran"
-    assert await result_of(lambda: "ran", None, name="f") == "ran"
+
+
+@pytest.mark.parametrize("arguments", [None, {}, "", " \n", "{}", "null", " null "])
+async def test_no_arguments(arguments: Any):
+    """Tools: nothing, in whatever way a model or a server writes it, is no arguments."""
+    assert await result_of(lambda: "ran", arguments, name="f") == "ran"
+    assert "place: Field required" in await result_of(forecast, arguments)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +296,8 @@ class Text(str):
         (None, None),
         ("text", "text"),
         (Text("text"), "text"),
-        ("\ud800", "\ud800"),
+        ("a\ud800b", "a\ufffdb"),
+        ("\ud83d\ude00", "\U0001f600"),
         ({"a": [1, 2.5, True]}, {"a": [1, 2.5, True]}),
         (Place(city="Oslo"), {"city": "Oslo", "zip": None}),
         ([Point(1, date(2024, 2, 1))], [{"x": 1, "on": "2024-02-01"}]),
@@ -278,7 +308,7 @@ class Text(str):
     ],
 )
 async def test_a_result_is_a_json_value(given: Any, result: Any):
-    """Tools: models, dataclasses, dates and the like become JSON values; a str stays as it is."""
+    """Tools: models, dataclasses, dates and the like become JSON values; a str stays, but for half characters."""
     got = await result_of(lambda: given, name="f")
     assert got == result
     assert type(got) is type(result)
@@ -308,15 +338,118 @@ async def test_a_failing_tool(error: Exception, is_async: bool, caplog: pytest.L
     assert caplog.records[0].exc_info is not None
 
 
-@pytest.mark.parametrize("error", [asyncio.CancelledError(), BudgetExceededError("spent"), KeyboardInterrupt()])
-async def test_what_is_not_swallowed(error: BaseException):
-    """Tools: a cancellation, an interrupt and a limit on spending are no result."""
+@pytest.mark.parametrize("error", [BudgetExceededError("spent"), KeyboardInterrupt(), SystemExit(3)])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_what_is_not_swallowed(error: BaseException, is_async: bool):
+    """Tools: a limit on spending, an interrupt and an exit are no result."""
 
-    async def fails() -> None:
+    def fails() -> None:
+        raise error
+
+    async def fails_later() -> None:
         raise error
 
     with pytest.raises(type(error)):
-        await result_of(fails)
+        await result_of(fails_later if is_async else fails)
+
+
+async def waits_for_what_is_cancelled() -> None:
+    inner = asyncio.ensure_future(asyncio.sleep(60))
+    inner.cancel()
+    await inner
+
+
+@pytest.mark.parametrize("number", [1, 2])
+async def test_a_cancellation_within_a_tool(invoke: Way, number: int):
+    """Tools: a tool that awaits something cancelled is a failing tool; the run, and the tools beside it, go on."""
+    asked = [FunctionCallContent(f"c{n}", "f", None) for n in range(number)]
+    client = ScriptedChatClient([ChatResponse([ChatMessage("assistant", asked)]), "recovered"])
+    agent = ChatClientAgent(client, tools=[FunctionTool(waits_for_what_is_cancelled, name="f")])
+    response = await invoke(agent, "go")
+    assert response.text == "recovered"
+    assert [content.result for content in response.messages[1].contents] == [
+        "Error: 'f' failed: CancelledError: "
+    ] * number
+
+
+async def test_a_cancellation_of_the_run():
+    """Tools: where the run is cancelled no tool makes a result of it."""
+    running = asyncio.ensure_future(result_of(asyncio.sleep, {"delay": 60}))
+    await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await result_of(asyncio.sleep, {"delay": 60})
+
+
+class Mute(Exception):  # noqa: N818 - as a caller may name it
+    def __str__(self) -> str:
+        raise ValueError("nothing to say")
+
+
+def mute(value: int) -> int:
+    raise Mute(value)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_an_error_without_words(is_async: bool):
+    """Tools: an exception that can't be made a text is told by its type, from a function and from a validator."""
+
+    async def fails_later() -> None:
+        raise Mute
+
+    async def f(x: Annotated[int, AfterValidator(mute)]) -> None: ...
+
+    assert await result_of(fails_later if is_async else lambda: mute(1), name="f") == "Error: 'f' failed: Mute"
+    assert await result_of(f, {"x": 1}) == "Error: the arguments of 'f' are wrong: Mute"
+
+
+async def test_an_error_with_half_a_character():
+    """Tools: what a function's error says can be sent."""
+
+    async def f() -> None:
+        raise ValueError("a\ud800b")
+
+    assert await result_of(f) == "Error: 'f' failed: ValueError: a\ufffdb"
+
+
+async def test_generators():
+    """Tools: what a generator yields is collected, sync or async; a sync one runs in a thread to its end."""
+    seen: list[int] = []
+
+    def count(n: int) -> Any:
+        for number in range(n):
+            seen.append(threading.get_ident())
+            yield number
+
+    async def count_later(n: int) -> Any:
+        for number in range(n):
+            yield Place(city=str(number))
+
+    assert await result_of(count, {"n": 3}) == [0, 1, 2]
+    assert threading.get_ident() not in seen
+    places = [{"city": "0", "zip": None}, {"city": "1", "zip": None}]
+    assert await result_of(count_later, {"n": 2}) == places
+    assert await result_of(lambda: count_later(2), name="f") == places
+
+
+async def test_a_generator_that_fails():
+    """Tools: an error while a generator runs is the tool's; a limit on spending is raised; what is left is closed."""
+    closed: list[str] = []
+
+    async def fails(error: str) -> Any:
+        try:
+            yield 1
+            raise ValueError("stuck") if error == "value" else BudgetExceededError("spent")
+        finally:
+            closed.append(error)
+
+    assert await result_of(fails, {"error": "value"}) == "Error: 'fails' failed: ValueError: stuck"
+    with pytest.raises(BudgetExceededError):
+        await result_of(fails, {"error": "budget"})
+    assert closed == ["value", "budget"]
 
 
 async def test_the_context_of_a_call():
@@ -333,3 +466,23 @@ async def test_the_context_of_a_call():
     assert result == FunctionResultContent("call-1", None)
     assert session.state == {"k": ["remember", "Ann", 1]}
     assert "wrong: context: Extra inputs" in (await made.run(call({"what": "k", "context": 1}))).result
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [ToolContext, ToolContext | None, Annotated[ToolContext, "of the call"], Annotated[ToolContext, 1] | None],
+    ids=["plain", "optional", "annotated", "optional annotated"],
+)
+async def test_annotations_of_the_context(hint: Any):
+    """Tools: the context is filled in however its annotation is written."""
+
+    async def f(given: Any, what: str) -> str:
+        return f"{what} by {given.agent.name}"
+
+    f.__annotations__["given"] = hint
+    made = FunctionTool(f)
+    assert list(made.parameters["properties"]) == ["what"]
+    context = ToolContext(
+        agent=ChatClientAgent(ScriptedChatClient([]), name="Ann"), session=AgentSession(), call=call({"what": "it"})
+    )
+    assert (await made.run(context.call, context)).result == "it by Ann"
