@@ -170,7 +170,7 @@ class LoopRun:
             attach_result(error, self.result, self._order)
 
     def _resume(self) -> int:
-        """Go on with the run that waits in the session, if the input answers it; gives the iterations that are over."""
+        """Go on with the run that waits in the session, if the input answers it; gives the iterations so far."""
         session = self._sessions.current
         if session is None or STATE_KEY not in session.state:
             return 0
@@ -181,7 +181,7 @@ class LoopRun:
         self._messages = tuple(pending.messages)
         self._feedback += pending.feedback
         self._sessions.resume(pending.snapshot)
-        return pending.iteration - 1
+        return pending.iteration
 
     def _keep_waiting(self) -> None:
         """Put back what waited in the session, where this run failed before its first answer: it can be tried again."""

@@ -40,7 +40,7 @@ class PendingRun:
     """The caller's, from the beginning."""
     feedback: list[str | None]
     iteration: int
-    """The number of the iteration that waits: the run that continues it begins with the same."""
+    """How many iterations there have been."""
     snapshot: JsonValue
     """With fresh context: the caller's session before the first iteration; `None` where the loop made its own."""
     inner: JsonValue = None

@@ -102,11 +102,8 @@ def reason(response: AgentResponse) -> StopReason:
 @pytest.mark.parametrize("approved", [True, False], ids=["approved", "rejected"])
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "kept"])
 async def test_the_matrix(invoke: Way, given: bool, provided: bool, approved: bool, stored: bool):
-    """C4: a run goes on where it was, whoever made the session, streamed or not, with providers or not, also stored.
-
-    The iteration that waited is not over: the answer goes on with it, under its number.
-    """
-    evaluator = says("more", "and more")
+    """C4: a run goes on where it was, whoever made the session, streamed or not, with providers or not, also stored."""
+    evaluator = says("more", "never asked", "and more")
     made = setup(["draft", asks(), "second", "third"], evaluator, providers=[Reminder()] if provided else [])
     session = AgentSession() if given else None
     first = await invoke(made.loop, "tidy up", session=session)
@@ -119,25 +116,24 @@ async def test_the_matrix(invoke: Way, given: bool, provided: bool, approved: bo
     second = await invoke(made.loop, answer(first, approved=approved), session=kept)
     assert reason(second) is StopReason.SATISFIED
     assert made.deleted == (["a"] if approved else [])
-    assert [record.number for record in LoopResult.of(second).iterations] == [2, 3]
-    assert evaluator.asked_at == [1, 2, 3]
+    assert [record.number for record in LoopResult.of(second).iterations] == [3, 4]
+    assert evaluator.asked_at == [1, 3, 4]
     assert KEY not in kept.state
     result = "deleted a" if approved else "Error: the user did not approve this call, so it was not run"
     heard = ["be careful"] if provided else []
     assert made.heard[2] == [*heard, "tidy up", "draft", "more", "delete", result]
-    assert texts(LoopResult.of(second).iterations[1].input) == [("user", "and more")]
     if provided:
         assert kept.state["Reminder"] == {"runs": len(made.client.calls)}
 
 
 async def test_the_evaluators_see_one_run(invoke: Way):
-    """C4: after an approval the evaluators see the original request, the feedback on the iterations before, the number."""
-    evaluator = says("one")
+    """C4: after an approval the evaluators see the original request, the whole feedback log and the count."""
+    evaluator = says("one", "never asked")
     made = setup(["draft", asks(), "second", "third"], evaluator, max_iterations=4)
     first = await invoke(made.loop, ["the request", "in two"])
     await invoke(made.loop, answer(first), session=LoopResult.of(first).session)
     seen = evaluator.seen[-1]
-    assert (seen.iteration, seen.feedback) == (2, ["one"])
+    assert (seen.iteration, seen.feedback) == (3, ["one"])
     assert texts(seen.context.initial_messages) == [("user", "the request"), ("user", "in two")]
     assert seen.response.messages[-1].text == "second"
 
@@ -155,56 +151,30 @@ async def test_the_judge_sees_the_original_request(invoke: Way):
 
 
 async def test_the_same_cap(invoke: Way):
-    """Law 4: N means N, never N+1: iterations before and after an approval count towards one cap, waiting does not.
-
-    The iteration that waits has no answer yet, so it is the same one that the approval brings to its end.
-    """
-    made = setup(["draft", asks(), "second", "third", "fourth"], says(*["more"] * 9), max_iterations=3)
+    """Law 4: iterations before and after an approval count towards one cap."""
+    made = setup(["draft", asks(), "second", "third", "fourth"], says(*["more"] * 9), max_iterations=4)
     first = await invoke(made.loop, "go")
     second = await invoke(made.loop, answer(first), session=LoopResult.of(first).session)
     result = LoopResult.of(second)
-    assert (result.stop_reason, [record.number for record in result.iterations]) == (StopReason.MAX_ITERATIONS, [2, 3])
-    assert result.stop_detail == "3 of 3 iterations"
+    assert (result.stop_reason, [record.number for record in result.iterations]) == (StopReason.MAX_ITERATIONS, [3, 4])
     assert len(made.client.calls) == 4
 
 
 async def test_an_approval_at_the_cap(invoke: Way):
-    """Law 4, C4: an approval that is answered is always taken to an answer, as iteration N; then the cap ends the run."""
+    """C4: an approval that is answered is always taken to an answer; then the cap ends the run."""
     evaluator = says("more", "more")
     made = setup([asks(), "done"], evaluator, max_iterations=1)
     first = await invoke(made.loop, "go")
     second = await invoke(made.loop, answer(first), session=LoopResult.of(first).session)
     assert (reason(second), evaluator.asked_at) == (StopReason.MAX_ITERATIONS, [])
     assert (LoopResult.of(second).output, made.deleted) == ("done", ["a"])
-    assert LoopResult.of(second).stop_detail == "1 of 1 iterations"
-
-
-@pytest.mark.parametrize("evaluated", [True, False])
-async def test_waiting_uses_up_no_iteration(invoke: Way, evaluated: bool):
-    """Law 4: however often a run asks for the rest, or again, it stays in one iteration; the ones left are all there."""
-    evaluator = says(*["more"] * 9)
-    made = setup(
-        [asks("a", "b", "c"), asks("d"), *["draft"] * 9],
-        evaluator,
-        max_iterations=3,
-        evaluate_final_iteration=evaluated,
-    )
-    response = await invoke(made.loop, "go")
-    session, numbers = LoopResult.of(response).session, list[list[int]]()
-    while requests_in(response):
-        assert reason(response) is StopReason.PENDING_APPROVAL
-        response = await invoke(made.loop, answer(response, only=0), session=session)
-        numbers.append([record.number for record in LoopResult.of(response).iterations])
-    assert (numbers, made.deleted) == ([[1], [1], [1], [1, 2, 3]], ["a", "b", "c", "d"])
-    assert LoopResult.of(response).stop_detail == "3 of 3 iterations"
-    assert evaluator.asked_at == ([1, 2, 3] if evaluated else [1, 2])
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["session given", "session made"])
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "kept"])
 async def test_fresh_context(invoke: Way, given: bool, stored: bool):
     """Law 11: after an approval the next input is the original messages and all feedback, in a session made as before."""
-    made = setup(["draft", asks(), "second", "third"], says("one", "two"), fresh_context_per_iteration=True)
+    made = setup(["draft", asks(), "second", "third"], says("one", "-", "two"), fresh_context_per_iteration=True)
     session = None
     if given:
         session = AgentSession(session_id="mine")
@@ -227,7 +197,7 @@ async def test_fresh_context(invoke: Way, given: bool, stored: bool):
 
 async def test_an_approval_in_the_first_iteration_of_a_fresh_context(invoke: Way):
     """Law 11: the snapshot is the caller's session before the first iteration, not with the pending call in it."""
-    made = setup([asks(), "first", "second"], says("one"), fresh_context_per_iteration=True)
+    made = setup([asks(), "first", "second"], says(None, "one"), fresh_context_per_iteration=True)
     session = AgentSession()
     first = await invoke(made.loop, "go", session=session)
     assert LoopResult.of(first).session is session
@@ -298,7 +268,7 @@ async def test_a_run_without_an_answer_is_a_new_run(invoke: Way):
 
 async def test_an_unknown_request(invoke: Way):
     """Approvals: an answer to another request is the agent's error; the right answer still works after it."""
-    made = setup([asks(), "done"], says())
+    made = setup([asks(), "done"], says("one"))
     first = await invoke(made.loop, "go")
     session = LoopResult.of(first).session
     call = requests_in(first)[0].tool_call
@@ -306,7 +276,7 @@ async def test_an_unknown_request(invoke: Way):
     with pytest.raises(ConfigurationError, match="'other'"):
         await invoke(made.loop, wrong, session=session)
     second = await invoke(made.loop, answer(first), session=session)
-    assert [record.number for record in LoopResult.of(second).iterations] == [1]
+    assert [record.number for record in LoopResult.of(second).iterations] == [2]
 
 
 async def test_a_failed_attempt_can_be_repeated(invoke: Way):
@@ -333,9 +303,9 @@ async def test_loops_in_a_loop(invoke: Way):
     session = await outer.deserialize_session(json.loads(json.dumps(await outer.serialize_session(session))))
     second = await invoke(outer, answer(first), session=session)
     assert reason(second) is StopReason.SATISFIED
-    assert [record.number for record in LoopResult.of(second).iterations] == [2]
+    assert [record.number for record in LoopResult.of(second).iterations] == [3]
     inner = LoopResult.of(LoopResult.of(second).iterations[0].response)
-    assert [record.number for record in inner.iterations] == [2]
+    assert [record.number for record in inner.iterations] == [3]
     assert inner_says.seen[-1].feedback == ["in 1"]
     assert texts(outer_says.seen[-1].context.initial_messages) == [("user", "go")]
     assert texts(inner_says.seen[-1].context.initial_messages) == [("user", "out 1")]
@@ -345,21 +315,21 @@ async def test_loops_in_a_loop(invoke: Way):
 async def test_an_inner_loop_with_fresh_context(invoke: Way):
     """C4: where an inner loop has replaced the session, the outer one goes on in the session that it waits in."""
     made = setup(["one", asks(), "two", "three", "four"], says("in 1"), fresh_context_per_iteration=True)
-    outer, session = LoopAgent(made.loop, says("out 1")), AgentSession()
-    first = await invoke(outer, "go", session=session)
+    outer, session = LoopAgent(made.loop, says("-", "out 2")), AgentSession()
+    first = await invoke(LoopAgent(made.loop, says("out 1", "out 2")), "go", session=session)
     kept = LoopResult.of(first).session
     assert kept is not session
     second = await invoke(outer, answer(first), session=kept)
     assert (reason(second), made.deleted) == (StopReason.SATISFIED, ["a"])
-    assert [record.number for record in LoopResult.of(second).iterations] == [1, 2]
-    assert made.heard[-1][-2:] == ["out 1", "## Feedback\n\n- in 1"]
+    assert [record.number for record in LoopResult.of(second).iterations] == [2, 3]
+    assert made.heard[-1][-2:] == ["out 2", "## Feedback\n\n- in 1"]
 
 
 async def test_any_agent(invoke: Way):
     """C4: the loop keeps its part for an agent of any kind that asks for approval."""
     call = FunctionCallContent("c", "delete", {})
     pending = AgentResponse([ChatMessage("assistant", [ToolApprovalRequestContent("r", call)])], response_id="x")
-    agent, evaluator = RecordingAgent(pending, "done", "better"), says("more")
+    agent, evaluator = RecordingAgent(pending, "done", "better"), says(None, "more")
     first = await invoke(LoopAgent(agent, evaluator), "go")
     given = ChatMessage("user", [ToolApprovalResponseContent("r", approved=True, tool_call=call)])
     second = await invoke(LoopAgent(agent, evaluator), given, session=LoopResult.of(first).session)
