@@ -308,9 +308,10 @@ def _input(given: str, last: AgentResponse) -> Any:
     contents = [content for message in last.messages for content in message.contents]
     requests = [content for content in contents if isinstance(content, ToolApprovalRequestContent)]
     asked = [content for content in contents if isinstance(content, FunctionCallContent) and content.name == "look"]
-    if given == "result" and asked:
+    waits = bool(contents) and contents[-1] in [*requests, *asked]
+    if given == "result" and asked and waits:
         return ChatMessage("tool", [FunctionResultContent(asked[-1].call_id, "seen")])
-    if given in ("yes", "no", "half") and requests and last.messages[-1].contents[-1] in [*requests, *asked]:
+    if given in ("yes", "no", "half") and requests and waits:
         return answer(last, approved=given != "no", only=0 if given == "half" else None)
     return given
 

@@ -181,7 +181,7 @@ class LoopRun:
         self._messages = tuple(pending.messages)
         self._feedback += pending.feedback
         self._sessions.resume(pending.snapshot)
-        return pending.iteration
+        return min(pending.iteration, self._max_iterations - 1)
 
     def _keep_waiting(self) -> None:
         """Put back what waited in the session, where this run failed before its first answer: it can be tried again."""

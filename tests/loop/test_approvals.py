@@ -161,13 +161,15 @@ async def test_the_same_cap(invoke: Way):
 
 
 async def test_an_approval_at_the_cap(invoke: Way):
-    """C4: an approval that is answered is always taken to an answer; then the cap ends the run."""
+    """C4: an answered approval is always taken to an answer; at the cap under the same number: N means N."""
     evaluator = says("more", "more")
     made = setup([asks(), "done"], evaluator, max_iterations=1)
     first = await invoke(made.loop, "go")
     second = await invoke(made.loop, answer(first), session=LoopResult.of(first).session)
     assert (reason(second), evaluator.asked_at) == (StopReason.MAX_ITERATIONS, [])
     assert (LoopResult.of(second).output, made.deleted) == ("done", ["a"])
+    assert [record.number for record in LoopResult.of(second).iterations] == [1]
+    assert LoopResult.of(second).stop_detail == "1 of 1 iterations"
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["session given", "session made"])
