@@ -114,9 +114,7 @@ class CallableAgent(AIAgent):
         if isinstance(answer, AgentResponse):
             return answer
         if isinstance(answer, ChatResponse):
-            fields = ("response_id", "usage", "finish_reason", "created_at", "additional_properties")
-            kept: dict[str, Any] = {name: getattr(answer, name) for name in fields}
-            return AgentResponse(answer.messages, agent_id=self.id, **kept)
+            return AgentResponse([], agent_id=self.id).take(answer)
         return AgentResponse(self._messages(answer), agent_id=self.id, response_id=new_id())
 
     def _messages(self, answer: object) -> list[ChatMessage]:
