@@ -15,6 +15,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, Self
@@ -222,7 +223,7 @@ class _Http(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Http
-    timeout = 5
+    timeout = 30
 
     def do_POST(self) -> None:
         parts = urlsplit(self.path)
@@ -250,8 +251,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, stream: Stream) -> None:
         self._start(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
-        for event in stream.events:
-            self._event(json.dumps(event))
+        if stream.end == "held":
+            with suppress(ConnectionError):  # the client may leave while events are still being sent
+                self._events(stream)
+            self._wait_for_leaving()
+            return
+        self._events(stream)
         match stream.end:
             case "done":
                 self._event("[DONE]")
@@ -260,11 +265,14 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"0\r\n\r\n")
             case "torn":
                 self.close_connection = True
-            case "held":
-                self._wait_for_leaving()
+
+    def _events(self, stream: Stream) -> None:
+        for event in stream.events:
+            self._event(json.dumps(event))
 
     def _wait_for_leaving(self) -> None:
-        self.connection.recv(1)
+        with suppress(ConnectionError):  # a client that leaves with events unread resets the connection
+            self.connection.recv(1)
         self.server.faults.client_left.set()
         self.close_connection = True
 

@@ -241,7 +241,7 @@ async def test_cancelling(server: FaultServer, client: OpenAIChatClient) -> None
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(server.client_left.wait, 2)
+    assert await asyncio.to_thread(server.client_left.wait, 30)
 
 
 @both_ways

@@ -183,7 +183,7 @@ async def test_closing_early(server: FaultServer, client: OpenAIChatClient) -> N
     stream = client.get_streaming_response(ASK)
     assert (await anext(stream)).text == "one"
     await stream.aclose()
-    assert await asyncio.to_thread(server.client_left.wait, 2)
+    assert await asyncio.to_thread(server.client_left.wait, 30)
     gc.collect()
     assert asyncio.all_tasks() == before
 
@@ -202,4 +202,4 @@ async def test_cancelling(server: FaultServer, client: OpenAIChatClient) -> None
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(server.client_left.wait, 2)
+    assert await asyncio.to_thread(server.client_left.wait, 30)

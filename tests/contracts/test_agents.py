@@ -205,7 +205,7 @@ async def test_closing_a_stream_closes_the_connection(streaming, server):
         if update.text:
             break
     await stream.aclose()
-    assert await asyncio.to_thread(server.client_left.wait, 5)
+    assert await asyncio.to_thread(server.client_left.wait, 30)
 
 
 async def test_any_of_them_is_a_line_away(subject, server):

@@ -403,7 +403,7 @@ async def test_closing_a_stream_early_leaves_nothing(client, subject, server):
             break
     await stream.aclose()
     if subject.speaks:
-        assert await asyncio.to_thread(server.client_left.wait, 5)
+        assert await asyncio.to_thread(server.client_left.wait, 30)
     await end_of_others(before)
 
 
@@ -416,7 +416,7 @@ async def test_cancelling_leaves_nothing(client, server, ask):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await asyncio.to_thread(server.client_left.wait, 5)
+        assert await asyncio.to_thread(server.client_left.wait, 30)
 
 
 async def test_cancelling_within_an_answer_leaves_nothing(speaking, server):
@@ -436,7 +436,7 @@ async def test_cancelling_within_an_answer_leaves_nothing(speaking, server):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await asyncio.to_thread(server.client_left.wait, 5)
+        assert await asyncio.to_thread(server.client_left.wait, 30)
 
 
 @pytest.fixture

@@ -562,7 +562,7 @@ async def test_closing_early_leaves_nothing(agent, server):
         async for update in stream:
             if update.text:
                 break
-    assert await asyncio.to_thread(server.client_left.wait, 5)
+    assert await asyncio.to_thread(server.client_left.wait, 30)
     await end_of_others(before)
     assert (len(server.requests), evaluator.seen) == (1, [])
     assert result_of(stream).stop_reason is StopReason.CANCELLED
@@ -578,7 +578,7 @@ async def test_cancelling_leaves_nothing(agent, server, invoke):
     task.cancel()
     with pytest.raises(asyncio.CancelledError) as raised:
         await task
-    assert await asyncio.to_thread(server.client_left.wait, 5)
+    assert await asyncio.to_thread(server.client_left.wait, 30)
     await end_of_others(before)
     assert evaluator.seen == []
     assert result_of(raised.value).stop_reason is StopReason.CANCELLED

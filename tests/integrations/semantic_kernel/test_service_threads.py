@@ -225,7 +225,7 @@ async def test_leaving_a_stream_closes_the_connection(wire_agent, server: FaultS
     async with SemanticKernelAgent(wire_agent).run_streaming("hi") as stream:
         async for _ in stream:
             break
-    assert await asyncio.to_thread(server.client_left.wait, 5)
+    assert await asyncio.to_thread(server.client_left.wait, 30)
     assert caplog.records == []
 
 
