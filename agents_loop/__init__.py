@@ -46,11 +46,7 @@ if TYPE_CHECKING:
         SessionStateError,
         StreamClosedError,
     )
-    from agents_loop.evaluators.ai_judge import (
-        AIJudgeLoopEvaluator,
-        AIJudgeLoopEvaluatorOptions,
-        JudgeFailurePolicy,
-    )
+    from agents_loop.evaluators.ai_judge import AIJudgeLoopEvaluator, AIJudgeLoopEvaluatorOptions
     from agents_loop.evaluators.background_task_completion import (
         BackgroundTaskCompletionLoopEvaluator,
         BackgroundTaskCompletionLoopEvaluatorOptions,
@@ -61,6 +57,7 @@ if TYPE_CHECKING:
     )
     from agents_loop.evaluators.delegate import DelegateLoopEvaluator
     from agents_loop.evaluators.todo_completion import TodoCompletionLoopEvaluator, TodoCompletionLoopEvaluatorOptions
+    from agents_loop.judging.policy import JudgeFailurePolicy
     from agents_loop.judging.verdict import JudgeVerdict
     from agents_loop.loop.agent import LoopAgent, LoopEvents
     from agents_loop.loop.context import LoopContext
@@ -134,7 +131,7 @@ _HOMES = {
         "SessionStateError",
         "StreamClosedError",
     ),
-    "evaluators.ai_judge": ("AIJudgeLoopEvaluator", "AIJudgeLoopEvaluatorOptions", "JudgeFailurePolicy"),
+    "evaluators.ai_judge": ("AIJudgeLoopEvaluator", "AIJudgeLoopEvaluatorOptions"),
     "evaluators.background_task_completion": (
         "BackgroundTaskCompletionLoopEvaluator",
         "BackgroundTaskCompletionLoopEvaluatorOptions",
@@ -142,6 +139,7 @@ _HOMES = {
     "evaluators.completion_marker": ("CompletionMarkerLoopEvaluator", "CompletionMarkerLoopEvaluatorOptions"),
     "evaluators.delegate": ("DelegateLoopEvaluator",),
     "evaluators.todo_completion": ("TodoCompletionLoopEvaluator", "TodoCompletionLoopEvaluatorOptions"),
+    "judging.policy": ("JudgeFailurePolicy",),
     "judging.verdict": ("JudgeVerdict",),
     "loop.agent": ("LoopAgent", "LoopEvents"),
     "loop.context": ("LoopContext",),

@@ -3,44 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from agents_loop.adapting import ChatClientLike, as_chat_client
-from agents_loop.chat_client import ChatOptions, ChatResponse, FinishReason
-from agents_loop.errors import BudgetExceededError, ConfigurationError, JudgeFailedError
+from agents_loop.chat_client import ChatOptions, ChatResponse
+from agents_loop.errors import ConfigurationError
+from agents_loop.judging.asking import NoVerdict, ask, verdict_text
+from agents_loop.judging.policy import JudgeFailurePolicy
 from agents_loop.judging.prompt import CRITERIA_PLACEHOLDER, draw_nonce, fenced_message, render_instructions
 from agents_loop.judging.reading import VerdictReading, read_reply
 from agents_loop.judging.verdict import DONE_VERDICT_MARKER, MORE_VERDICT_MARKER, VERDICT_FORMAT
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
-from agents_loop.messages import ChatMessage, ChatRole, error_text
-
-FailureAction: TypeAlias = Literal["raise", "continue"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeFailurePolicy:
-    """What happens, by cause, when the judge gives no verdict.
-
-    `raise` ends the run with an exception that carries the `LoopResult` so far; `continue` runs the agent again. A
-    failure says nothing of the answer, so the agent is not told of it.
-    """
-
-    error: FailureAction = "raise"
-    """The judge's client raised: it is down, say. Raised as it is; a spent budget always is."""
-    length: FailureAction = "raise"
-    """The reply was cut off by a token limit."""
-    refusal: FailureAction = "raise"
-    content_filter: FailureAction = "raise"
-    unreadable: FailureAction = "continue"
-    """There is neither a boolean nor a marker in it; when the run goes on, the reply's prose is the gap."""
-
-    def __post_init__(self) -> None:
-        for cause in self.__slots__:
-            if getattr(self, cause) not in ("raise", "continue"):
-                raise ConfigurationError(f"{cause} must be 'raise' or 'continue', not {getattr(self, cause)!r}")
+from agents_loop.messages import ChatMessage, ChatRole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +37,7 @@ class AIJudgeLoopEvaluatorOptions:
     """The feedback: a template in which `{gap_analysis}` is replaced. `None`: `DEFAULT_FEEDBACK_MESSAGE_TEMPLATE`."""
     chat_options: ChatOptions | None = None
     """Asked of every judge call; its `response_format`, when set, replaces the verdict's."""
-    on_failure: JudgeFailurePolicy = JudgeFailurePolicy()
+    on_failure: JudgeFailurePolicy = field(default_factory=JudgeFailurePolicy)
     new_nonce: Callable[[], str] = draw_nonce
     """Names the fences: unguessable in use, fixed in a snapshot test."""
 
@@ -140,23 +117,12 @@ Please go on and deliver the complete answer."""
         Raises:
             JudgeFailedError: The judge's reply was cut off, refused or filtered, and the policy is to raise.
         """
-        try:
-            response = await self._client.get_response(self.build_messages(context), self._chat_options)
-        except BudgetExceededError:
-            raise
-        except Exception as error:
-            if self._options.on_failure.error == "raise":
-                raise
-            return _without_verdict(f"{type(error).__name__}: {error}")
-        context.report_usage(response.usage)
-        cause = _FAILURES.get(response.finish_reason)
-        if cause is not None:
-            if getattr(self._options.on_failure, cause) == "raise":
-                raise JudgeFailedError(cause, error_text(response.messages))
-            return _without_verdict(cause)
-        reading = read_reply(_verdict_text(response))
-        if not reading.readable and self._options.on_failure.unreadable == "raise":
-            raise JudgeFailedError("unreadable", "neither a boolean nor a marker in the reply")
+        options = self._options
+        reading = await ask(
+            self._client, self.build_messages(context), self._chat_options, options.on_failure, context, _read
+        )
+        if isinstance(reading, NoVerdict):
+            return reading.evaluation()
         if reading.answered:
             return LoopEvaluation.stop(details=_details(reading))
         return LoopEvaluation.continue_(self._feedback(reading.gap), details=_details(reading))
@@ -165,25 +131,9 @@ Please go on and deliver the complete answer."""
         return self._template.replace(self.GAP_ANALYSIS_PLACEHOLDER, gap)
 
 
-def _without_verdict(cause: str) -> LoopEvaluation:
-    return LoopEvaluation.continue_(note=f"the judge gave no verdict: {cause}")
+def _read(response: ChatResponse) -> VerdictReading:
+    return read_reply(verdict_text(response))
 
 
 def _details(reading: VerdictReading) -> dict[str, object]:
     return {"answered": reading.answered, "gapAnalysis": reading.gap, "readable": reading.readable}
-
-
-_FAILURES: dict[str | None, str] = {
-    FinishReason.LENGTH: "length",
-    FinishReason.CONTENT_FILTER: "content_filter",
-    FinishReason.REFUSAL: "refusal",
-}
-"""Endings of a reply that are no verdict, whatever its text says."""
-
-
-def _verdict_text(response: ChatResponse) -> str:
-    """The text of the judge's last assistant message that has any."""
-    for message in reversed(response.messages):
-        if message.role == "assistant" and (text := message.text).strip():
-            return text
-    return ""
