@@ -22,7 +22,7 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.loop.engine import LoopRun
 from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.loop.events import AgentResponded, AgentUpdated, IterationStarted, LoopEvent, LoopStopped
-from agents_loop.loop.options import LoopAgentOptions
+from agents_loop.loop.options import DEFAULT_MAX_ITERATIONS, LoopAgentOptions
 from agents_loop.loop.result import LoopResult
 from agents_loop.loop.transcript import on_behalf_of_updates
 from agents_loop.messages import ChatMessage, as_messages
@@ -66,7 +66,7 @@ class LoopAgent(DelegatingAIAgent):
         ConfigurationError: There is no evaluator.
     """
 
-    DEFAULT_MAX_ITERATIONS: ClassVar[int] = 10
+    DEFAULT_MAX_ITERATIONS: ClassVar[int] = DEFAULT_MAX_ITERATIONS
 
     def __init__(
         self,

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
 from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent, Messages
+from agents_loop.loop.options import DEFAULT_MAX_ITERATIONS
+from agents_loop.loop.result import IterationRecord
 from agents_loop.messages import ChatMessage, UsageDetails, as_messages, sum_usage
 
 
@@ -54,12 +56,16 @@ class LoopContext:
         run_options: What the caller asked of the run.
         iteration: Which iteration the response is from, counted from 1.
         feedback: The feedback of the re-invocations so far.
+        max_iterations: The cap of the run.
+        iterations: The completed iterations, the latest included.
 
     Raises:
         TypeError: The agent, the session, the messages or the response is `None`.
     """
 
     __slots__ = (
+        "_iterations",
+        "_max_iterations",
         "_reported_usage",
         "additional_properties",
         "agent",
@@ -81,6 +87,8 @@ class LoopContext:
         *,
         iteration: int = 1,
         feedback: Iterable[str | None] = (),
+        max_iterations: int = DEFAULT_MAX_ITERATIONS,
+        iterations: Sequence[IterationRecord] = (),
     ) -> None:
         required = {
             "agent": agent,
@@ -99,7 +107,23 @@ class LoopContext:
         self.iteration = iteration
         self.feedback = feedback if isinstance(feedback, FeedbackLog) else FeedbackLog(list(feedback))
         self.additional_properties: dict[str, Any] = {}
+        self._max_iterations = max_iterations
+        self._iterations = iterations
         self._reported_usage: list[UsageDetails | None] = []
+
+    @property
+    def max_iterations(self) -> int:
+        """The cap of the run: at this iteration it ends, whatever the evaluators say."""
+        return self._max_iterations
+
+    @property
+    def iterations(self) -> tuple[IterationRecord, ...]:
+        """The completed iterations, in order, with what the agent was sent and what it answered.
+
+        The last is the one that is judged, so its `evaluations` are not there yet. After an approval they are those
+        since; in a context that was made by hand those that it was given.
+        """
+        return tuple(self._iterations)
 
     def report_usage(self, usage: UsageDetails | None) -> None:
         """Tell the run what a model call of an evaluator used, so that the result counts it."""

@@ -230,9 +230,16 @@ class LoopRun:
         self, context: LoopContext | None, session: AgentSession, response: AgentResponse, number: int
     ) -> LoopContext:
         if context is None:
-            log = FeedbackLog(self._feedback)
             return LoopContext(
-                self._agent, session, self._messages, response, self._run_options, iteration=number, feedback=log
+                self._agent,
+                session,
+                self._messages,
+                response,
+                self._run_options,
+                iteration=number,
+                feedback=FeedbackLog(self._feedback),
+                max_iterations=self._max_iterations,
+                iterations=self._records,
             )
         context.session = session
         context.last_response = response

@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from agents_loop.agent import AgentSession
 from agents_loop.errors import ConfigurationError
 from agents_loop.ids import new_id
+
+DEFAULT_MAX_ITERATIONS: Final = 10
+"""The ancestor's."""
 
 SessionCreatedCallback: TypeAlias = Callable[[AgentSession], Awaitable[object] | object]
 
