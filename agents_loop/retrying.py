@@ -1,0 +1,59 @@
+"""Who tries again: so that the attempts of a caller and those of an SDK are never multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Retrying:
+    """A caller that tries again by itself, and what the clients below say to that.
+
+    A client whose SDK tries again asks `takes_over`. One that can't switch its SDK's attempts off calls `keeps`.
+    """
+
+    clients_own: int | None = None
+    """How often the client's SDK would have tried again, where that is off for the caller's sake."""
+    client_keeps: bool = False
+    """Whether the client tries again all the same, so that the caller must not."""
+
+
+_caller: ContextVar[Retrying | None] = ContextVar("agents_loop_retrying", default=None)
+
+
+@contextmanager
+def retrying_caller() -> Generator[Retrying, None, None]:
+    """What is called within is told that the caller tries again."""
+    retrying = Retrying()
+    token = _caller.set(retrying)
+    try:
+        yield retrying
+    finally:
+        _caller.reset(token)
+
+
+def takes_over(own: int) -> bool:
+    """Whether a caller tries again, so that the SDK must not.
+
+    Args:
+        own: How often the SDK is set to try again; the caller may go by that.
+    """
+    retrying = _caller.get()
+    if retrying is None:
+        return False
+    retrying.clients_own = own
+    return True
+
+
+def keeps(own: int) -> None:
+    """Tell the caller, if it tries again, that the SDK does so already.
+
+    Args:
+        own: How often it is set to do so.
+    """
+    retrying = _caller.get()
+    if retrying is not None and own > 0:
+        retrying.client_keeps = True
