@@ -10,14 +10,29 @@ from agents_loop.adapting import ChatClientLike, as_chat_client
 from agents_loop.chat_client import ChatOptions, ChatResponse
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.asking import NoVerdict, ask, verdict_text
+from agents_loop.judging.feedback import FeedbackFilter, screen_feedback, screened
 from agents_loop.judging.policy import JudgeFailurePolicy
-from agents_loop.judging.prompt import CRITERIA_PLACEHOLDER, draw_nonce, fenced_message, render_instructions
+from agents_loop.judging.prompt import (
+    CRITERIA_PLACEHOLDER,
+    ITERATION_PLACEHOLDER,
+    JUDGE_SEES,
+    MAX_ITERATIONS_PLACEHOLDER,
+    JudgeSees,
+    counters_of,
+    draw_nonce,
+    fenced_message,
+    has_counters,
+    render_instructions,
+)
 from agents_loop.judging.reading import VerdictReading, read_reply
+from agents_loop.judging.shown import earlier_messages
+from agents_loop.judging.sizes import check_limit
 from agents_loop.judging.verdict import DONE_VERDICT_MARKER, MORE_VERDICT_MARKER, VERDICT_FORMAT
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.messages import ChatMessage, ChatRole
+from agents_loop.templates import fill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,16 +40,29 @@ class AIJudgeLoopEvaluatorOptions:
     """How a judge is asked, and what the agent hears.
 
     Raises:
-        TypeError: `criteria` is a str, or holds something else than str.
-        ConfigurationError: `chat_options` holds tools.
+        TypeError: `criteria` is a str, or holds something else than str; a limit is not an int; `feedback_filter` is
+            not callable.
+        ConfigurationError: `chat_options` holds tools; `judge_sees` is unknown; a limit is less than 200.
     """
 
     instructions: str | None = None
-    """The system message: a template in which every `{criteria}` is replaced. `None`: `DEFAULT_INSTRUCTIONS`."""
+    """The system message: a template in which every `{criteria}` is replaced, and `{iteration}` and `{max_iterations}`
+    by their numbers. `None`: `DEFAULT_INSTRUCTIONS`."""
     criteria: Sequence[str] | None = None
     """What a response must meet besides the request; blank ones are skipped."""
     feedback_message_template: str | None = None
-    """The feedback: a template in which `{gap_analysis}` is replaced. `None`: `DEFAULT_FEEDBACK_MESSAGE_TEMPLATE`."""
+    """The feedback: a template in which `{gap_analysis}` is replaced, and the two numbers as in the instructions.
+    `None`: `DEFAULT_FEEDBACK_MESSAGE_TEMPLATE`."""
+    feedback_filter: FeedbackFilter | None = screen_feedback
+    """What of the judge's gap text the agent hears, before it is put into the template. `None`: all of it."""
+    judge_sees: JudgeSees = "response"
+    """The answer alone; `"messages"`: all messages of the response, with tool calls and results; `"conversation"`:
+    what was said in the run before, too."""
+    max_answer_chars: int | None = None
+    """How many characters of the response the judge sees at most: its head and tail. `None`: all. The request is never
+    cut."""
+    max_conversation_chars: int | None = None
+    """The same for what was said before the response, where the judge sees that."""
     chat_options: ChatOptions | None = None
     """Asked of every judge call; its `response_format`, when set, replaces the verdict's."""
     on_failure: JudgeFailurePolicy = field(default_factory=JudgeFailurePolicy)
@@ -49,6 +77,12 @@ class AIJudgeLoopEvaluatorOptions:
         for criterion in self.criteria or ():
             if not isinstance(criterion, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(f"criteria must hold str, not {type(criterion).__name__}")
+        if self.feedback_filter is not None and not callable(self.feedback_filter):
+            raise TypeError(f"feedback_filter must be callable or None, not {self.feedback_filter!r}")
+        if self.judge_sees not in JUDGE_SEES:
+            raise ConfigurationError(f"judge_sees must be one of {', '.join(JUDGE_SEES)}, not {self.judge_sees!r}")
+        check_limit("max_answer_chars", self.max_answer_chars)
+        check_limit("max_conversation_chars", self.max_conversation_chars)
 
 
 class AIJudgeLoopEvaluator(LoopEvaluator):
@@ -69,6 +103,8 @@ class AIJudgeLoopEvaluator(LoopEvaluator):
 
     CRITERIA_PLACEHOLDER: ClassVar[str] = CRITERIA_PLACEHOLDER
     GAP_ANALYSIS_PLACEHOLDER: ClassVar[str] = "{gap_analysis}"
+    ITERATION_PLACEHOLDER: ClassVar[str] = ITERATION_PLACEHOLDER
+    MAX_ITERATIONS_PLACEHOLDER: ClassVar[str] = MAX_ITERATIONS_PLACEHOLDER
     DONE_VERDICT_MARKER: ClassVar[str] = DONE_VERDICT_MARKER
     MORE_VERDICT_MARKER: ClassVar[str] = MORE_VERDICT_MARKER
 
@@ -99,17 +135,30 @@ Please go on and deliver the complete answer."""
         self._options = options
         instructions = self.DEFAULT_INSTRUCTIONS if given is None else given
         self._system = ChatMessage(ChatRole.SYSTEM, render_instructions(instructions, options.criteria or ()))
+        self._instructions = instructions if has_counters(instructions) else None
         template = options.feedback_message_template
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
+        self._template_counts = has_counters(self._template)
         asked = options.chat_options or ChatOptions()
         self._chat_options = replace(asked, response_format=asked.response_format or VERDICT_FORMAT)
 
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
         """What the judge is sent: a system and a user message. No model is called."""
-        return [
-            self._system,
-            fenced_message(context.initial_messages, context.last_response, self._options.new_nonce),
-        ]
+        options = self._options
+        system, sees = self._system, options.judge_sees
+        if self._instructions is not None:
+            rendered = render_instructions(self._instructions, options.criteria or (), counters_of(context))
+            system = ChatMessage(ChatRole.SYSTEM, rendered)
+        shown = fenced_message(
+            context.initial_messages,
+            context.last_response,
+            options.new_nonce,
+            sees=sees,
+            earlier=earlier_messages(context) if sees == "conversation" else (),
+            max_answer_chars=options.max_answer_chars,
+            max_conversation_chars=options.max_conversation_chars,
+        )
+        return [system, shown]
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Ask the judge about the latest response.
@@ -125,10 +174,11 @@ Please go on and deliver the complete answer."""
             return reading.evaluation()
         if reading.answered:
             return LoopEvaluation.stop(details=_details(reading))
-        return LoopEvaluation.continue_(self._feedback(reading.gap), details=_details(reading))
+        return LoopEvaluation.continue_(self._feedback(reading.gap, context), details=_details(reading))
 
-    def _feedback(self, gap: str) -> str:
-        return self._template.replace(self.GAP_ANALYSIS_PLACEHOLDER, gap)
+    def _feedback(self, gap: str, context: LoopContext) -> str:
+        heard = {self.GAP_ANALYSIS_PLACEHOLDER: screened(gap, self._options.feedback_filter)}
+        return fill(self._template, heard | counters_of(context) if self._template_counts else heard)
 
 
 def _read(response: ChatResponse) -> VerdictReading:

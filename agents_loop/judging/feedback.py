@@ -39,7 +39,7 @@ def screen_feedback(gap: str) -> str:
     if not gap.isascii() or not gap.isprintable():
         gap = _LINE_BREAK.sub("\n", _ESCAPE_SEQUENCE.sub("", gap))
         gap = _FURTHER_VARIATIONS.sub("", _HIDDEN.sub("", gap))
-    return cut(gap, MOST_FEEDBACK_CHARS)
+    return gap if len(gap) <= MOST_FEEDBACK_CHARS else cut(gap, MOST_FEEDBACK_CHARS)
 
 
 def screened(gap: str, feedback_filter: FeedbackFilter | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from agents_loop.agent import AgentResponse
 from agents_loop.judging.fences import Material, draw_nonce, fenced, joined, labelled, spaced, unused_nonce
@@ -27,6 +27,7 @@ MAX_ITERATIONS_PLACEHOLDER: Final = "{max_iterations}"
 
 JudgeSees: TypeAlias = Literal["response", "messages", "conversation"]
 """The answer; or all messages of the response, with tool calls and results; or all that was said in the run."""
+JUDGE_SEES: Final[tuple[str, ...]] = get_args(JudgeSees)
 
 _CLOSING = (
     'If the latest response has everything that the original request asks for, reply {"gapAnalysis": "", '

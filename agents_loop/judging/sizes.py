@@ -18,6 +18,21 @@ _VIRAMA = 9
 """The combining class of the sign that joins two consonants of an Indic script."""
 
 
+def check_limit(name: str, most: int | None) -> None:
+    """Check an option that limits a text; `None` is no limit.
+
+    Raises:
+        TypeError: It is not an int.
+        ConfigurationError: It is less than `LEAST_CHARS`.
+    """
+    if most is None:
+        return
+    if not isinstance(most, int) or isinstance(most, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"{name} must be an int, not {most!r}")
+    if most < LEAST_CHARS:
+        raise ConfigurationError(f"{name} must be at least {LEAST_CHARS} characters, not {most}")
+
+
 def cut_note(count: int) -> str:
     """What stands where characters were cut."""
     return f"\n[... {count} characters are left out here ...]\n"
