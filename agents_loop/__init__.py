@@ -28,6 +28,12 @@ if TYPE_CHECKING:
         JsonSchemaFormat,
     )
     from agents_loop.chat_client_agent import ChatClientAgent
+    from agents_loop.checks.check import Check, check
+    from agents_loop.checks.command import command_check
+    from agents_loop.checks.json_answer import json_check
+    from agents_loop.checks.length import length_check
+    from agents_loop.checks.pydantic_model import pydantic_check
+    from agents_loop.checks.regex import regex_check
     from agents_loop.clients.azure_openai import AzureOpenAIChatClient
     from agents_loop.clients.local import LocalChatClient
     from agents_loop.clients.openai import OpenAIChatClient
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
         AgentsLoopError,
         BudgetExceededError,
         ConfigurationError,
+        EvaluatorFailedError,
         JudgeFailedError,
         MissingExtraError,
         ServiceNotFoundError,
@@ -113,6 +120,12 @@ _HOMES = {
         "JsonSchemaFormat",
     ),
     "chat_client_agent": ("ChatClientAgent",),
+    "checks.check": ("Check", "check"),
+    "checks.command": ("command_check",),
+    "checks.json_answer": ("json_check",),
+    "checks.length": ("length_check",),
+    "checks.pydantic_model": ("pydantic_check",),
+    "checks.regex": ("regex_check",),
     "clients.azure_openai": ("AzureOpenAIChatClient",),
     "clients.local": ("LocalChatClient",),
     "clients.openai": ("OpenAIChatClient",),
@@ -125,6 +138,7 @@ _HOMES = {
         "AgentsLoopError",
         "BudgetExceededError",
         "ConfigurationError",
+        "EvaluatorFailedError",
         "JudgeFailedError",
         "MissingExtraError",
         "ServiceNotFoundError",
@@ -201,6 +215,7 @@ __all__ = [
     "ChatResponse",
     "ChatResponseUpdate",
     "ChatRole",
+    "Check",
     "CompletionMarkerLoopEvaluator",
     "CompletionMarkerLoopEvaluatorOptions",
     "ConfigurationError",
@@ -255,6 +270,12 @@ __all__ = [
     "__version__",
     "as_agent",
     "as_chat_client",
+    "check",
+    "command_check",
+    "json_check",
+    "length_check",
+    "pydantic_check",
+    "regex_check",
     "tool",
 ]
 

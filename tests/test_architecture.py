@@ -14,6 +14,7 @@ PACKAGE = Path(agents_loop.__file__).parent
 HOMES = {
     "openai": "clients/chat_completions/sdk.py",
     "azure": "clients/azure_openai.py",
+    "jsonschema": "checks/json_schema.py",
     "xllamacpp": "clients/local.py",
     "semantic_kernel": "integrations/semantic_kernel/",
     "agent_framework": "integrations/agent_framework/sdk.py",
@@ -25,6 +26,7 @@ HOMES = {
 """The SDKs, and the one file or folder that may name each."""
 EXTRAS = ["openai", "azure", "xllamacpp", "typer", "click", "rich", "jinja2", "yaml", "platformdirs", "httpx", "httpx2"]
 EXTRAS += ["semantic_kernel", "agent_framework", "agents", "pydantic_ai", "langgraph", "langchain_core", "mcp"]
+EXTRAS += ["jsonschema", "referencing"]
 
 
 def loaded_by(code):

@@ -72,17 +72,16 @@ def list_items(text: str) -> list[str]:
     return ["\n".join(item).strip() for item in items]
 
 
-def json_value(text: str) -> JsonValue:
-    """The JSON value that the whole text is, or that its only code block is.
+def json_value(text: str, *, bare: bool = False) -> JsonValue:
+    """The JSON value that the whole text is, or, unless it must stand `bare`, that its only code block is.
 
     Raises:
         ValueError: There is none; the message says what is wrong. `NaN` and a key given twice are no JSON.
     """
-    whole = text.removeprefix("\ufeff").strip()
     try:
-        return _parsed(whole)
+        return _parsed(text.removeprefix("\ufeff").strip())
     except ValueError:
-        blocks = code_blocks(text)
+        blocks = () if bare else code_blocks(text)
         if len(blocks) != 1:
             raise
     return _parsed(blocks[0].code)

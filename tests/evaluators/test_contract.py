@@ -28,6 +28,7 @@ from agents_loop import (
     LoopEvaluator,
     TodoCompletionLoopEvaluator,
     TodoProvider,
+    check,
 )
 from agents_loop.testing import ScriptedChatClient
 
@@ -47,6 +48,10 @@ def marker() -> LoopEvaluator:
 
 def delegate() -> LoopEvaluator:
     return DelegateLoopEvaluator(lambda context: "DONE" not in context.last_response.text)
+
+
+def checked() -> LoopEvaluator:
+    return check("done", lambda text: "DONE" in text)
 
 
 def todos() -> LoopEvaluator:
@@ -86,7 +91,7 @@ class ProvidedAgent(RecordingAgent):
         return next((provider for provider in self._providers if isinstance(provider, service_type)), None)
 
 
-MAKERS = [judge, marker, delegate, todos, background_tasks]
+MAKERS = [judge, marker, delegate, checked, todos, background_tasks]
 """Each makes an evaluator that is satisfied with an iteration whose answer holds DONE, and with no other."""
 
 

@@ -1,0 +1,1 @@
+"""Deterministic checks: evaluators that code decides."""

@@ -1,0 +1,113 @@
+"""A check: an evaluator that code decides by the answer's text."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import ClassVar, TypeAlias
+
+from agents_loop.errors import ConfigurationError
+from agents_loop.loop.answer import answer_text
+from agents_loop.loop.context import LoopContext
+from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.evaluator import LoopEvaluator
+from agents_loop.templates import fill
+
+Finding: TypeAlias = bool | str | None
+"""`True` or `None`: nothing is wrong; `False`: the check fails; a str: it fails, and that is what is wrong."""
+Examine: TypeAlias = Callable[[str], Finding | Awaitable[Finding]]
+
+
+class Check(LoopEvaluator):
+    """Asks for no more if the answer passes a check, and otherwise goes on with what is wrong.
+
+    Usable alone, in a `PanelLoopEvaluator`, and as evidence of an `EvidenceLoopEvaluator`. Made by `check` and by the
+    functions for common checks. An exception of the check is no verdict: it ends the run, and has a note that names the
+    check.
+
+    Args:
+        name: What the check is called in feedback, evidence and records.
+        examine: Takes the answer's text and gives a `Finding`, or an awaitable of one.
+        required: Whether an `EvidenceLoopEvaluator` may call nothing done while this fails. Alone it has no effect.
+        feedback_message_template: A template in which `{check}` and `{problem}` are replaced. `None`: the default.
+
+    Raises:
+        TypeError: `name` is no str, or `examine` is not callable.
+        ConfigurationError: `name` is blank.
+    """
+
+    CHECK_PLACEHOLDER: ClassVar[str] = "{check}"
+    PROBLEM_PLACEHOLDER: ClassVar[str] = "{problem}"
+    DEFAULT_FEEDBACK_MESSAGE_TEMPLATE: ClassVar[str] = (
+        f'Your answer fails the check "{CHECK_PLACEHOLDER}": {PROBLEM_PLACEHOLDER}'
+    )
+
+    def __init__(
+        self, name: str, examine: Examine, *, required: bool = True, feedback_message_template: str | None = None
+    ) -> None:
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"name must be a str, not {type(name).__name__}")
+        if not name.strip():
+            raise ConfigurationError("name must not be blank: feedback names the check by it")
+        if not callable(examine):
+            raise TypeError(f"examine must be callable, not {type(examine).__name__}")
+        template = feedback_message_template
+        self.name = name
+        self.required = required
+        self._examine = examine
+        self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
+
+    async def evaluate(self, context: LoopContext) -> LoopEvaluation:
+        """Check the text of the latest answer.
+
+        Raises:
+            ConfigurationError: The check gave a blank str.
+            TypeError: It gave something that is no `Finding`.
+        """
+        try:
+            problem = await self._problem_of(answer_text(context.last_response))
+        except Exception as error:
+            error.add_note(f"raised in the check {self.name!r}")
+            raise
+        details = {"check": self.name, "passed": problem is None, "problem": problem}
+        if problem is None:
+            return LoopEvaluation.stop(details=details)
+        values = {self.CHECK_PLACEHOLDER: self.name, self.PROBLEM_PLACEHOLDER: problem}
+        return LoopEvaluation.continue_(fill(self._template, values), details=details)
+
+    async def _problem_of(self, text: str) -> str | None:
+        given = self._examine(text)
+        finding = await given if isawaitable(given) else given
+        if finding is None or finding is True:
+            return None
+        if finding is False:
+            return "it is not met"
+        if not isinstance(finding, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(
+                "a check must give True or None (nothing is wrong), False, or a str that says what is wrong, "
+                f"not {type(finding).__name__}: {finding!r}"
+            )
+        if not finding.strip():
+            raise ConfigurationError("a check gave a blank str, which is unclear: give True if nothing is wrong")
+        return finding
+
+
+def check(name: str, examine: Examine, *, required: bool = True, feedback_message_template: str | None = None) -> Check:
+    """A function of the answer's text as an evaluator: `check("names a price", lambda text: "EUR" in text)`.
+
+    The function gives `True` or `None` if nothing is wrong, `False`, or a str that says what is wrong; it may be
+    async. It gets the text of the answer alone, as a judge sees it: what the agent wrote after its last tool call.
+    Where more is needed, a `DelegateLoopEvaluator` is given the whole context. Mind that to that one `True` means go
+    on.
+
+    Args:
+        name: What the check is called in feedback, evidence and records.
+        examine: The function.
+        required: Whether an `EvidenceLoopEvaluator` may call nothing done while this fails.
+        feedback_message_template: A template in which `{check}` and `{problem}` are replaced. `None`: the default.
+
+    Raises:
+        TypeError: `name` is no str, or `examine` is not callable.
+        ConfigurationError: `name` is blank.
+    """
+    return Check(name, examine, required=required, feedback_message_template=feedback_message_template)

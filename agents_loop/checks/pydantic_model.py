@@ -1,0 +1,49 @@
+"""A check by a pydantic model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from agents_loop.checks.check import Check
+from agents_loop.checks.json_answer import json_check_of
+from agents_loop.messages import JsonValue
+
+
+def pydantic_check(
+    model: Any, *, strict: bool = False, bare: bool = False, name: str | None = None, required: bool = True
+) -> Check:
+    """The answer must be JSON that a pydantic model accepts: `pydantic_check(Invoice)`.
+
+    Args:
+        model: A model, or any type pydantic can validate, such as `list[Invoice]`.
+        strict: Whether pydantic converts nothing, as `"3"` to 3.
+        bare: Whether the JSON must stand alone. By default it may stand in the answer's only code block.
+        name: What the check is called. `None`: made of the model's name.
+        required: Whether an `EvidenceLoopEvaluator` may call nothing done while this fails.
+
+    Raises:
+        TypeError: The model is `None`.
+    """
+    if model is None:
+        raise TypeError("model must not be None")
+    adapter = TypeAdapter[Any](model)
+
+    def problems(value: JsonValue) -> Iterable[str]:
+        try:
+            adapter.validate_json(json.dumps(value), strict=strict)
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_context=False, include_input=False)
+            return [f"{_path(each['loc'])}: {each['msg']}" for each in found]
+        return ()
+
+    shown = getattr(model, "__name__", None) or str(model)
+    return json_check_of(name or f"valid JSON of {shown}", problems, bare=bare, required=required)
+
+
+def _path(location: Iterable[int | str]) -> str:
+    """Where in the value, as in `$.items[0].price`."""
+    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
