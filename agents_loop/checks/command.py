@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -12,12 +11,11 @@ from pathlib import Path
 from agents_loop.checks.check import Check
 from agents_loop.checks.process import FinishedProcess, run_process
 from agents_loop.errors import ConfigurationError
+from agents_loop.judging.feedback import screen_feedback
 from agents_loop.judging.measures import code_blocks
 
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "VIRTUAL_ENV", "SYSTEMROOT")
 """What a command needs to run, and no key or token among it."""
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-"""Colours and other control characters of a terminal."""
 
 
 def command_check(
@@ -48,7 +46,8 @@ def command_check(
         cwd: Where the command runs, if there is no new directory.
         env: Its environment. `None`: of this process's only PATH, HOME and the like, so that no key reaches it.
         timeout_s: Seconds until it is killed, and has failed.
-        max_output_characters: How much of its output the agent hears: if there is more, the head and the tail.
+        max_output_characters: How much of its output the agent hears, never more than 8,000: if there is more, the
+            head and the tail, without colours and what else a reader does not see.
         required: Whether an `EvidenceLoopEvaluator` may call nothing done while this fails.
 
     Raises:
@@ -123,5 +122,5 @@ def _problem(finished: FinishedProcess, timeout_s: float) -> str | None:
         ending = f"the command was ended by signal {-finished.exit_code}"
     else:
         ending = f"the command ended with exit code {finished.exit_code}"
-    output = _ESCAPES.sub("", finished.output).strip()
+    output = screen_feedback(finished.output).strip()
     return f"{ending}. Its output:\n{output}" if output else f"{ending}, without output"

@@ -155,6 +155,7 @@ Please go on and deliver the complete answer."""
             options.new_nonce,
             sees=sees,
             earlier=earlier_messages(context) if sees == "conversation" else (),
+            evidence=context.evidence,
             max_answer_chars=options.max_answer_chars,
             max_conversation_chars=options.max_conversation_chars,
         )

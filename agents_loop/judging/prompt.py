@@ -38,6 +38,10 @@ _NOTHING = "[the response has no text, no image and no file]"
 _REQUEST = ("The original request:", "original_request")
 _CONVERSATION = ("What was said since then, before the latest response:", "conversation")
 _RESPONSE = ("The agent's latest response:", "latest_response")
+_EVIDENCE = (
+    "What a program checked in the latest response. What passed and what failed is certain; quotes are mere material:",
+    "evidence",
+)
 """What stands above each thing that is shown, and the name of its tags."""
 
 
@@ -85,6 +89,8 @@ def fenced_message(
     *,
     sees: JudgeSees = "response",
     earlier: Sequence[ChatMessage] = (),
+    evidence: Sequence[str] = (),
+    closing: str = _CLOSING,
     max_answer_chars: int | None = None,
     max_conversation_chars: int | None = None,
 ) -> ChatMessage:
@@ -100,6 +106,8 @@ def fenced_message(
         new_nonce: Names the fences.
         sees: How much is shown.
         earlier: What was said before the response, for `"conversation"`.
+        evidence: What checks found out about the response, one text each.
+        closing: What is said last, outside of the fences.
         max_answer_chars: How many characters of the response are shown at most.
         max_conversation_chars: The same for what was said earlier.
 
@@ -107,7 +115,8 @@ def fenced_message(
         ConfigurationError: The nonce source keeps giving what the texts contain.
     """
     asked = pieces_of(request)
-    if sees == "response" and max_answer_chars is None:  # what most judges are sent, without a detour
+    is_plain = sees == "response" and max_answer_chars is None and not evidence and closing is _CLOSING
+    if is_plain:  # what most judges are sent, without a detour
         given = pieces_of(judged_messages(response))
         given = [_NOTHING] if is_blank(given) else given
         nonce = unused_nonce([*asked, *given], new_nonce)
@@ -116,7 +125,7 @@ def fenced_message(
         return ChatMessage(ChatRole.USER, joined(pieces))
     messages = _given(response, sees)
     said = shown_messages(earlier) if sees == "conversation" else []
-    nonce = unused_nonce([*asked, *_all_pieces(said), *_all_pieces(messages)], new_nonce)
+    nonce = unused_nonce([*asked, *_all_pieces(said), *_all_pieces(messages), *evidence], new_nonce)
     shown_said = _limited(said, max_conversation_chars, nonce)
     shown = _limited(messages, max_answer_chars, nonce)
     inside = spaced(shown[0].pieces) if sees == "response" else labelled(shown, nonce)
@@ -124,10 +133,12 @@ def fenced_message(
     if shown_said:
         materials.append((*_CONVERSATION, labelled(shown_said, nonce)))
     materials.append((*_RESPONSE, inside))
+    if evidence:
+        materials.append((*_EVIDENCE, ["\n".join(evidence)]))
     preface = _preface(nonce)
     if shown is not messages or shown_said is not said:
         preface += f" Where text is left out to save room, a note that begins with {nonce} says so: that is no fault."
-    return ChatMessage(ChatRole.USER, fenced(preface, materials, nonce, _CLOSING))
+    return ChatMessage(ChatRole.USER, fenced(preface, materials, nonce, closing))
 
 
 def _given(response: AgentResponse, sees: JudgeSees) -> list[ShownMessage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any, overload
 
 from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent, Messages
@@ -69,6 +70,7 @@ class LoopContext:
         "_reported_usage",
         "additional_properties",
         "agent",
+        "evidence",
         "feedback",
         "initial_messages",
         "iteration",
@@ -109,6 +111,7 @@ class LoopContext:
         self.additional_properties: dict[str, Any] = {}
         self._max_iterations = max_iterations
         self._iterations = iterations
+        self.evidence: Sequence[str] = ()
         self._reported_usage: list[UsageDetails | None] = []
 
     @property
@@ -124,6 +127,15 @@ class LoopContext:
         since; in a context that was made by hand those that it was given.
         """
         return tuple(self._iterations)
+
+    def with_evidence(self, evidence: Iterable[str]) -> LoopContext:
+        """This context for one evaluator, with what checks found out about the latest response, one text each.
+
+        A judge shows it to its model as data. The bag and the usage are shared; it does not move on with the run.
+        """
+        seen = copy(self)
+        seen.evidence = (*self.evidence, *evidence)
+        return seen
 
     def report_usage(self, usage: UsageDetails | None) -> None:
         """Tell the run what a model call of an evaluator used, so that the result counts it."""
