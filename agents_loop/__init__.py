@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from agents_loop.checks.pydantic_model import pydantic_check
     from agents_loop.checks.regex import regex_check
     from agents_loop.clients.azure_openai import AzureOpenAIChatClient
+    from agents_loop.clients.fallback import FallbackChatClient
     from agents_loop.clients.local import LocalChatClient
     from agents_loop.clients.openai import OpenAIChatClient
     from agents_loop.context_providers.agent_mode import AgentModeProvider
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     )
     from agents_loop.evaluators.delegate import DelegateLoopEvaluator
     from agents_loop.evaluators.todo_completion import TodoCompletionLoopEvaluator, TodoCompletionLoopEvaluatorOptions
+    from agents_loop.failures import FailureCause
     from agents_loop.judging.policy import JudgeFailurePolicy
     from agents_loop.judging.verdict import JudgeVerdict
     from agents_loop.loop.agent import LoopAgent, LoopEvents
@@ -127,6 +129,7 @@ _HOMES = {
     "checks.pydantic_model": ("pydantic_check",),
     "checks.regex": ("regex_check",),
     "clients.azure_openai": ("AzureOpenAIChatClient",),
+    "clients.fallback": ("FallbackChatClient",),
     "clients.local": ("LocalChatClient",),
     "clients.openai": ("OpenAIChatClient",),
     "context_providers.agent_mode": ("AgentModeProvider",),
@@ -153,6 +156,7 @@ _HOMES = {
     "evaluators.completion_marker": ("CompletionMarkerLoopEvaluator", "CompletionMarkerLoopEvaluatorOptions"),
     "evaluators.delegate": ("DelegateLoopEvaluator",),
     "evaluators.todo_completion": ("TodoCompletionLoopEvaluator", "TodoCompletionLoopEvaluatorOptions"),
+    "failures": ("FailureCause",),
     "judging.policy": ("JudgeFailurePolicy",),
     "judging.verdict": ("JudgeVerdict",),
     "loop.agent": ("LoopAgent", "LoopEvents"),
@@ -163,6 +167,9 @@ _HOMES = {
         "AgentResponded",
         "AgentUpdated",
         "EvaluatorDecided",
+    "EvaluatorFailedError",
+    "FailureCause",
+    "FallbackChatClient",
         "IterationStarted",
         "LoopEvent",
         "LoopStarted",

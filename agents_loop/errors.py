@@ -7,6 +7,7 @@
     ├── SessionStateError (ValueError)       a session can't be written, or read back
     ├── StreamClosedError                    a stream was closed before its end, so it has no final response
     ├── BudgetExceededError                  a limit on spending was reached; the run ends as `budget_exceeded`
+    ├── EvaluatorFailedError                 an evaluator gives up; the run ends as `evaluator_failed`
     └── JudgeFailedError                     a judge's reply was cut off, refused, filtered or unreadable: no verdict
 
 Exceptions of an inner agent, a chat client or an evaluator are never wrapped: they reach the caller as they
@@ -50,6 +51,10 @@ class StreamClosedError(AgentsLoopError):
 
 class BudgetExceededError(AgentsLoopError):
     """A limit on spending was reached, so the next call was not made."""
+
+
+class EvaluatorFailedError(AgentsLoopError):
+    """An evaluator gives up: the loop ends as `evaluator_failed` and returns its result, instead of raising this."""
 
 
 class JudgeFailedError(AgentsLoopError):

@@ -48,12 +48,15 @@ def takes_over(own: int) -> bool:
     return True
 
 
-def keeps(own: int) -> None:
-    """Tell the caller, if it tries again, that the SDK does so already.
+def keeps(framework_client: object) -> None:
+    """Tell the caller, if it tries again, of a framework's client whose SDK does so already.
 
     Args:
-        own: How often it is set to do so.
+        framework_client: Holds the SDK's client as `client`; of another one nothing can be told.
     """
     retrying = _caller.get()
-    if retrying is not None and own > 0:
+    if retrying is None:
+        return
+    own: object = getattr(getattr(framework_client, "client", None), "max_retries", 0)
+    if isinstance(own, int) and own > 0:
         retrying.client_keeps = True

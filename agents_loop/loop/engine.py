@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent
-from agents_loop.errors import BudgetExceededError
+from agents_loop.errors import BudgetExceededError, EvaluatorFailedError
 from agents_loop.loop.answer import answer_text
 from agents_loop.loop.asking import Outcome, ask, ask_all, outcome_of
 from agents_loop.loop.context import FeedbackLog, LoopContext
@@ -123,6 +123,7 @@ class LoopRun:
                 if ended is None:
                     context = self._context(context, session, response, number)
                     evaluations: list[LoopEvaluation] = []
+                    gave_up: EvaluatorFailedError | None = None
                     self._judging = True
                     try:
                         if self._options.evaluation_mode == "all" and len(self._evaluators) > 1:
@@ -138,11 +139,16 @@ class LoopRun:
                                 yield EvaluatorDecided(number, evaluation)
                                 if evaluation.decision != "stop":
                                     break
+                    except EvaluatorFailedError as error:
+                        gave_up = error
                     finally:
                         self._complete(record, evaluations, context, iteration_started_at)
                     self._judging = False
                     outcome = outcome_of(evaluations)
-                    ended = self._ending_after_evaluation(number, outcome)
+                    if gave_up is None:
+                        ended = self._ending_after_evaluation(number, outcome)
+                    else:
+                        ended = StopReason.EVALUATOR_FAILED, str(gave_up)
                     if ended is None:
                         if self._options.fresh_context_per_iteration:
                             session = context.session = await self._sessions.replacement()

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from agents_loop.errors import ConfigurationError, MissingExtraError
+from agents_loop.retrying import takes_over
 
 if TYPE_CHECKING:
     from openai import APIError, AsyncOpenAI
@@ -119,19 +120,25 @@ def sendable_key(api_key: str, what: str) -> str:
 
 async def complete(sdk: Sdk, request: dict[str, Any]) -> ChatCompletion:
     """Ask, and wait for the whole reply."""
-    create: Any = sdk.chat.completions.create
+    create: Any = _asked_once(sdk).chat.completions.create
     return await create(**request)
 
 
 async def stream_chunks(sdk: Sdk, request: dict[str, Any]) -> AsyncGenerator[ChatCompletionChunk, None]:
     """Ask, and get the reply's chunks. The connection is closed on every way out."""
-    create: Any = sdk.chat.completions.create
+    create: Any = _asked_once(sdk).chat.completions.create
     async with await create(**request, stream=True) as stream, aclosing(aiter(stream)) as chunks:
         try:
             async for chunk in chunks:
                 yield chunk
         except _http_library(sdk).TransportError as error:  # older SDKs let it through
             raise _connection_error(sdk, "Connection error.") from error
+
+
+def _asked_once(sdk: Sdk) -> Sdk:
+    """The SDK client, without its own further attempts where the caller tries again by itself."""
+    own = sdk.max_retries
+    return sdk.with_options(max_retries=0) if takes_over(own) and own else sdk
 
 
 def api_error() -> type[APIError]:

@@ -18,6 +18,7 @@ from agents_loop.integrations.agent_framework.contents import (
 from agents_loop.integrations.agent_framework.options import declared, to_options
 from agents_loop.integrations.agent_framework.sdk import content_filter_error, load_agent_framework
 from agents_loop.messages import ChatMessage, ChatRole, Content, ErrorContent, UsageContent
+from agents_loop.retrying import keeps
 
 
 class AgentFrameworkChatClient(ChatClient):
@@ -72,6 +73,7 @@ class AgentFrameworkChatClient(ChatClient):
             yield last
 
     def _options(self, options: ChatOptions | None) -> dict[str, Any]:
+        keeps(self.client)
         named = to_options(options)
         if options is not None and options.tools:
             named["tools"] = [declared(tool) for tool in options.tools]

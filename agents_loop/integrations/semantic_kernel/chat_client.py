@@ -23,6 +23,7 @@ from agents_loop.integrations.semantic_kernel.settings import service_settings
 from agents_loop.integrations.semantic_kernel.streams import ClosingAll
 from agents_loop.integrations.semantic_kernel.usage import UsageCount
 from agents_loop.messages import ChatMessage, ChatRole, Content, ErrorContent, UsageContent, as_messages
+from agents_loop.retrying import keeps
 
 _FILTERED = "The provider's content filter withheld the answer."
 
@@ -124,6 +125,7 @@ class SemanticKernelChatClient(ChatClient):
     def _request(
         self, messages: Sequence[ChatMessage], options: ChatOptions | None
     ) -> tuple[ChatHistory, PromptExecutionSettings]:
+        keeps(self.service)
         laid = (options or ChatOptions()).over(self._options)
         settings = service_settings(self.service, self._settings, laid)
         settings.function_choice_behavior = None
