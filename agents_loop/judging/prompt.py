@@ -125,7 +125,7 @@ def fenced_message(
         return ChatMessage(ChatRole.USER, joined(pieces))
     messages = _given(response, sees)
     said = shown_messages(earlier) if sees == "conversation" else []
-    nonce = unused_nonce([*asked, *_all_pieces(said), *_all_pieces(messages), *evidence], new_nonce)
+    nonce = unused_nonce([*asked, *_all_that_is_written([*said, *messages]), *evidence], new_nonce)
     shown_said = _limited(said, max_conversation_chars, nonce)
     shown = _limited(messages, max_answer_chars, nonce)
     inside = spaced(shown[0].pieces) if sees == "response" else labelled(shown, nonce)
@@ -152,6 +152,11 @@ def _given(response: AgentResponse, sees: JudgeSees) -> list[ShownMessage]:
 
 def _all_pieces(messages: Sequence[ShownMessage]) -> list[Piece]:
     return [piece for message in messages for piece in message.pieces]
+
+
+def _all_that_is_written(messages: Sequence[ShownMessage]) -> list[Piece]:
+    """The pieces, and the roles: any str may be one."""
+    return [*_all_pieces(messages), *[message.role for message in messages]]
 
 
 def _limited(messages: list[ShownMessage], most: int | None, nonce: str) -> list[ShownMessage]:
