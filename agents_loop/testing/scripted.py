@@ -1,4 +1,4 @@
-"""Clients that answer from a script, for tests and demonstrations; and what a loop needs of an agent, as assertions."""
+"""A chat client that answers from a script, for tests and demonstrations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from typing import TypeAlias
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
 from agents_loop.errors import AgentsLoopError
 from agents_loop.messages import ChatMessage
-from agents_loop.testing_laws import assert_loop_laws
-
-__all__ = ["RecordedCall", "Reply", "ScriptExhaustedError", "ScriptedChatClient", "assert_loop_laws"]
 
 Reply: TypeAlias = str | ChatMessage | ChatResponse | BaseException
 """A text, a message or a whole response; an exception is raised."""
