@@ -128,7 +128,6 @@ class _Failed:
         """Write on the last error what came before it."""
         for number, earlier in enumerate(self._errors[:-1]):
             error.add_note(f"Before, the client {number} failed: {type(earlier).__name__}: {earlier}")
-        self._errors.clear()  # else the exceptions would hold themselves, by their frames
 
     def answered_by(self, number: int) -> JsonValue:
         """What a response says of who answered."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
 from agents_loop.errors import BudgetExceededError, EvaluatorFailedError, JudgeFailedError
@@ -44,7 +44,16 @@ class NoVerdict:
 
     def evaluation(self) -> LoopEvaluation:
         """Another iteration, of which the agent is told nothing."""
-        return LoopEvaluation.continue_(note=f"the judge gave no verdict: {self.why}")
+        note = f"the judge gave no verdict: {self.why}"
+        return LoopEvaluation.continue_(note=note, details={"no_verdict": str(self.cause)})
+
+
+def is_without_verdict(evaluation: LoopEvaluation) -> bool:
+    """Whether an evaluation only says that a judge failed, or could not be read, and that the run goes on."""
+    if not isinstance(evaluation.details, dict):
+        return False
+    details = cast("dict[str, object]", evaluation.details)
+    return "no_verdict" in details or details.get("readable") is False
 
 
 async def ask(
@@ -219,7 +228,6 @@ class _Verdict(Generic[R]):
         others = [other.why for other in self.failures if other is not failure]
         if others:
             failure.error.add_note(f"The judge was asked {len(others) + 1} times; the others: {'; '.join(others)}")
-        self.failures.clear()  # else the exceptions would hold themselves, by their frames
 
     def _is_too_many(self, failure: _Failure) -> bool:
         """Count the failure, and see whether it is one too many in a row. An outage says nothing of readability."""
