@@ -64,6 +64,8 @@ if TYPE_CHECKING:
         CompletionMarkerLoopEvaluatorOptions,
     )
     from agents_loop.evaluators.delegate import DelegateLoopEvaluator
+    from agents_loop.evaluators.evidence import EvidenceLoopEvaluator, EvidenceLoopEvaluatorOptions
+    from agents_loop.evaluators.panel import PanelLoopEvaluator, PanelLoopEvaluatorOptions
     from agents_loop.evaluators.todo_completion import TodoCompletionLoopEvaluator, TodoCompletionLoopEvaluatorOptions
     from agents_loop.failures import FailureCause
     from agents_loop.judging.policy import JudgeFailurePolicy
@@ -155,6 +157,8 @@ _HOMES = {
     ),
     "evaluators.completion_marker": ("CompletionMarkerLoopEvaluator", "CompletionMarkerLoopEvaluatorOptions"),
     "evaluators.delegate": ("DelegateLoopEvaluator",),
+    "evaluators.evidence": ("EvidenceLoopEvaluator", "EvidenceLoopEvaluatorOptions"),
+    "evaluators.panel": ("PanelLoopEvaluator", "PanelLoopEvaluatorOptions"),
     "evaluators.todo_completion": ("TodoCompletionLoopEvaluator", "TodoCompletionLoopEvaluatorOptions"),
     "failures": ("FailureCause",),
     "judging.policy": ("JudgeFailurePolicy",),
@@ -230,6 +234,8 @@ __all__ = [
     "ErrorContent",
     "EvaluatorDecided",
     "EvaluatorFailedError",
+    "EvidenceLoopEvaluator",
+    "EvidenceLoopEvaluatorOptions",
     "FailureCause",
     "FallbackChatClient",
     "FinishReason",
@@ -256,6 +262,8 @@ __all__ = [
     "LoopStopped",
     "MissingExtraError",
     "OpenAIChatClient",
+    "PanelLoopEvaluator",
+    "PanelLoopEvaluatorOptions",
     "ProvidedContext",
     "ProviderContext",
     "ServiceNotFoundError",

@@ -23,9 +23,11 @@ from agents_loop import (
     ChatMessage,
     CompletionMarkerLoopEvaluator,
     DelegateLoopEvaluator,
+    EvidenceLoopEvaluator,
     LoopContext,
     LoopEvaluation,
     LoopEvaluator,
+    PanelLoopEvaluator,
     TodoCompletionLoopEvaluator,
     TodoProvider,
     check,
@@ -52,6 +54,14 @@ def delegate() -> LoopEvaluator:
 
 def checked() -> LoopEvaluator:
     return check("done", lambda text: "DONE" in text)
+
+
+def evidence() -> LoopEvaluator:
+    return EvidenceLoopEvaluator(judge(), [checked()])
+
+
+def panel() -> LoopEvaluator:
+    return PanelLoopEvaluator([[checked()], [judge(), marker()]])
 
 
 def todos() -> LoopEvaluator:
@@ -91,7 +101,7 @@ class ProvidedAgent(RecordingAgent):
         return next((provider for provider in self._providers if isinstance(provider, service_type)), None)
 
 
-MAKERS = [judge, marker, delegate, checked, todos, background_tasks]
+MAKERS = [judge, marker, delegate, checked, evidence, panel, todos, background_tasks]
 """Each makes an evaluator that is satisfied with an iteration whose answer holds DONE, and with no other."""
 
 
