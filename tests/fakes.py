@@ -174,7 +174,7 @@ class RecordingAgent(AIAgent):
 
 
 def pieces_of(response: AgentResponse) -> list[AgentResponseUpdate]:
-    """A response as a real stream brings it: texts in halves, the usage last."""
+    """A response as a real stream brings it: texts in halves, why it ended, the usage last."""
     pieces: list[AgentResponseUpdate] = []
     for position, message in enumerate(response.messages):
         shared = {
@@ -190,6 +190,8 @@ def pieces_of(response: AgentResponse) -> list[AgentResponseUpdate]:
                 pieces += [AgentResponseUpdate(message.role, half, **shared) for half in halves]
             else:
                 pieces.append(AgentResponseUpdate(message.role, content or [], **shared))
+    if response.finish_reason is not None:
+        pieces.append(AgentResponseUpdate(response_id=response.response_id, finish_reason=response.finish_reason))
     if response.usage is not None:
         pieces.append(AgentResponseUpdate(contents=UsageContent(response.usage), response_id=response.response_id))
     return pieces

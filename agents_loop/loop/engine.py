@@ -12,6 +12,7 @@ from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAg
 from agents_loop.errors import BudgetExceededError, EvaluatorFailedError
 from agents_loop.loop.answer import answer_text
 from agents_loop.loop.asking import Outcome, ask, ask_all, outcome_of
+from agents_loop.loop.bad_response import NUDGES, BadResponse, bad_response_of
 from agents_loop.loop.context import FeedbackLog, LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
@@ -24,7 +25,7 @@ from agents_loop.loop.events import (
     LoopStarted,
     LoopStopped,
 )
-from agents_loop.loop.next_input import next_input
+from agents_loop.loop.next_input import next_input, nudged_input
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.result import IterationRecord, LoopResult, StopReason, attach_result, inner_result
 from agents_loop.loop.resuming import STATE_KEY, PendingRun, keep, pending_approvals, take
@@ -83,6 +84,7 @@ class LoopRun:
         self._feedback: list[str | None] = []
         self._waiting: JsonValue = None
         self._judging = False
+        self._bad: BadResponse | None = None
         self._order = next(_orders)
         self.run_id = options.new_id()
         self._started_at = options.clock()
@@ -120,6 +122,13 @@ class LoopRun:
                 yield AgentResponded(number, response)
 
                 ended = self._ending_before_evaluation(number, response)
+                if ended is None and self._bad is not None:
+                    if self._options.fresh_context_per_iteration:
+                        session = await self._sessions.replacement()
+                    self._feedback.append(None)
+                    nudge = NUDGES[self._bad]
+                    agent_input, on_behalf_of = nudged_input(nudge, self._messages, self._feedback, self._options)
+                    continue
                 if ended is None:
                     context = self._context(context, session, response, number)
                     evaluations: list[LoopEvaluation] = []
@@ -217,9 +226,20 @@ class LoopRun:
             self._wait(number, pending, LoopResult.of(response))
             tools = ", ".join(request.tool_call.name for request in pending)
             return StopReason.PENDING_APPROVAL, f"waiting for approval of: {tools}"
+        if self._options.on_bad_response != "evaluate":
+            self._bad = bad_response_of(response)
+            if self._bad is not None and not self._may_ask_again(number, self._bad):
+                return StopReason.FAILED, f"the agent's answer is no answer: {self._bad}"
         if number >= self._max_iterations and not self._options.evaluate_final_iteration:
             return self._capped(number)
         return None
+
+    def _may_ask_again(self, number: int, bad: BadResponse) -> bool:
+        """Whether the agent is run once more, rather than the run ended; not if too many in a row were bad already."""
+        earlier = self._records[-1 - self._options.bad_response_retries : -1]
+        if len(earlier) == self._options.bad_response_retries and all(record.bad_response for record in earlier):
+            return False
+        return self._options.on_bad_response == "retry" and bad in NUDGES and number < self._max_iterations
 
     def _ending_after_evaluation(self, number: int, outcome: Outcome) -> tuple[StopReason, str | None] | None:
         if outcome.aborted is not None:

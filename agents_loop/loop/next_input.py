@@ -41,5 +41,14 @@ def next_input(
     return (*initial, heard), (heard,)
 
 
+def nudged_input(
+    text: str, initial: _Messages, feedback: Sequence[str | None], options: LoopAgentOptions
+) -> tuple[_Messages, _Messages]:
+    """The next input of an agent that is asked again about the same: what a fresh context needs, and then a nudge."""
+    sent, on_behalf_of = next_input(Outcome(goes_on=True), initial, feedback, options)
+    nudge = _written(text, options)
+    return (*sent, nudge), (*on_behalf_of, nudge)
+
+
 def _written(text: str, options: LoopAgentOptions) -> ChatMessage:
     return ChatMessage(ChatRole.USER, text, author_name=options.on_behalf_of_author_name, message_id=options.new_id())

@@ -22,8 +22,9 @@ class LoopAgentOptions:
     """How a loop runs.
 
     Raises:
-        ConfigurationError: `max_iterations` is less than 1, or `evaluation_mode` is not a known one.
-        TypeError: `max_iterations` is not an int.
+        ConfigurationError: `max_iterations` is less than 1, `evaluation_mode` or `on_bad_response` is not a known one,
+            or `bad_response_retries` is less than 1.
+        TypeError: One of the two numbers is not an int.
     """
 
     max_iterations: int | None = None
@@ -42,21 +43,36 @@ class LoopAgentOptions:
     """Whether the evaluators are asked about the answer that hits the cap."""
     evaluation_mode: Literal["first", "all"] = "first"
     """Ask evaluators in order until one wants to go on, or all of them at once."""
+    on_bad_response: Literal["evaluate", "retry", "stop"] = "evaluate"
+    """What happens when the agent's answer is refused, filtered, cut off or empty: the evaluators are asked all the
+    same; or the agent is asked again, with a neutral word in the caller's place (`bad_response_retries` times in a row
+    at most, and not about what a provider's filter stopped), and then the run ends; or it ends at once. It ends as
+    `failed`, with the cause in `stop_detail`. Each run of the agent is an iteration."""
+    bad_response_retries: int = 1
+    """How often in a row `on_bad_response="retry"` asks again."""
     new_id: Callable[[], str] = new_id
     """Gives ids for runs, messages and responses."""
     clock: Callable[[], float] = time.monotonic
     """Seconds from any fixed point, never going back."""
 
     def __post_init__(self) -> None:
-        cap = self.max_iterations
-        if cap is not None:
-            if not isinstance(cap, int) or isinstance(cap, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise TypeError(f"max_iterations must be an int, not {cap!r}")
-            if cap < 1:
-                raise ConfigurationError(f"max_iterations must be at least 1, not {cap}: it counts runs of the agent")
+        for name, count in (
+            ("max_iterations", self.max_iterations),
+            ("bad_response_retries", self.bad_response_retries),
+        ):
+            if count is None and name == "max_iterations":
+                continue
+            if not isinstance(count, int) or isinstance(count, bool):
+                raise TypeError(f"{name} must be an int, not {count!r}")
+            if count < 1:
+                raise ConfigurationError(f"{name} must be at least 1, not {count}: it counts runs of the agent")
         for name in ("session_created_callback", "new_id", "clock"):
             given = getattr(self, name)
             if not callable(given) and (given is not None or name != "session_created_callback"):
                 raise TypeError(f"{name} must be callable, not {given!r}")
         if self.evaluation_mode not in ("first", "all"):
             raise ConfigurationError(f"evaluation_mode must be 'first' or 'all', not {self.evaluation_mode!r}")
+        if self.on_bad_response not in ("evaluate", "retry", "stop"):
+            raise ConfigurationError(
+                f"on_bad_response must be 'evaluate', 'retry' or 'stop', not {self.on_bad_response!r}"
+            )

@@ -9,6 +9,7 @@ from typing import cast
 
 from agents_loop.agent import AgentResponse, AgentResponseStream, AgentSession
 from agents_loop.loop.answer import answer_text
+from agents_loop.loop.bad_response import BadResponse, bad_response_of
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.message_json import usage_to_json
 from agents_loop.messages import ChatMessage, JsonValue, UsageDetails
@@ -36,9 +37,9 @@ class StopReason(StrEnum):
     DEADLINE = "deadline"
     """The time was up."""
     EVALUATOR_FAILED = "evaluator_failed"
-    """An evaluator raised."""
+    """An evaluator raised, or gave up."""
     FAILED = "failed"
-    """The inner agent raised."""
+    """The inner agent raised, or gave a bad response where `on_bad_response` says to stop."""
     CANCELLED = "cancelled"
     """The run was cancelled, or its stream closed early."""
 
@@ -60,6 +61,11 @@ class IterationRecord:
     duration_s: float
     on_behalf_of: tuple[ChatMessage, ...] = ()
     """The part of the input that the loop sent in the caller's place."""
+
+    @property
+    def bad_response(self) -> BadResponse | None:
+        """What is wrong with the response as such: it was refused, filtered, cut off, or is empty; else `None`."""
+        return bad_response_of(self.response)
 
 
 @dataclass(slots=True)
@@ -170,7 +176,7 @@ def result_to_json(result: LoopResult) -> dict[str, JsonValue]:
 
 
 def _iteration_to_json(record: IterationRecord) -> dict[str, JsonValue]:
-    return {
+    fields: dict[str, JsonValue] = {
         "number": record.number,
         "input": [{"role": str(message.role), "text": message.text} for message in record.input],
         "output": answer_text(record.response),
@@ -178,6 +184,9 @@ def _iteration_to_json(record: IterationRecord) -> dict[str, JsonValue]:
         "usage": _usage_or_none(record.usage),
         "duration_s": record.duration_s,
     }
+    if record.bad_response is not None:
+        fields["bad_response"] = record.bad_response
+    return fields
 
 
 def evaluation_to_json(evaluation: LoopEvaluation) -> dict[str, JsonValue]:
