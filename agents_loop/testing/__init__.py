@@ -6,6 +6,7 @@ from agents_loop.testing.judge import ScriptedJudge, ScriptedVerdict
 from agents_loop.testing.laws import assert_loop_laws
 from agents_loop.testing.rendering import render_messages
 from agents_loop.testing.scripted import RecordedCall, Reply, ScriptedChatClient, ScriptExhaustedError
+from agents_loop.testing.stateless import assert_evaluator_is_stateless
 
 if TYPE_CHECKING:
     from agents_loop.testing.snapshots import JudgeMessagesExtension
@@ -18,6 +19,7 @@ __all__ = [
     "ScriptedChatClient",
     "ScriptedJudge",
     "ScriptedVerdict",
+    "assert_evaluator_is_stateless",
     "assert_loop_laws",
     "render_messages",
 ]
