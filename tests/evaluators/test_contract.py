@@ -32,7 +32,7 @@ from agents_loop import (
     TodoProvider,
     check,
 )
-from agents_loop.testing import ScriptedChatClient
+from agents_loop.testing import ScriptedChatClient, assert_evaluator_is_stateless
 
 
 def judged(messages, options) -> str:
@@ -178,6 +178,11 @@ async def test_it_keeps_no_state(evaluator: LoopEvaluator):
     again = await evaluator.evaluate(context("a draft"))
     assert again == first
     assert again is not first
+
+
+async def test_runs_of_a_loop_do_not_mix(evaluator: LoopEvaluator):
+    """Law 20: in loops that run at once it judges each as if it were alone, and changes nothing that it keeps."""
+    await assert_evaluator_is_stateless(evaluator, agent=ProvidedAgent(AgentSession(), is_done=False))
 
 
 async def test_it_serves_many_at_once(evaluator: LoopEvaluator):
