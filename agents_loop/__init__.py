@@ -66,9 +66,12 @@ if TYPE_CHECKING:
     from agents_loop.evaluators.delegate import DelegateLoopEvaluator
     from agents_loop.evaluators.evidence import EvidenceLoopEvaluator, EvidenceLoopEvaluatorOptions
     from agents_loop.evaluators.panel import PanelLoopEvaluator, PanelLoopEvaluatorOptions
+    from agents_loop.evaluators.rubric import RubricLoopEvaluator, RubricLoopEvaluatorOptions
     from agents_loop.evaluators.todo_completion import TodoCompletionLoopEvaluator, TodoCompletionLoopEvaluatorOptions
     from agents_loop.failures import FailureCause
+    from agents_loop.judging.feedback import screen_feedback
     from agents_loop.judging.policy import JudgeFailurePolicy
+    from agents_loop.judging.rubric import RubricCriterion
     from agents_loop.judging.verdict import JudgeVerdict
     from agents_loop.loop.agent import LoopAgent, LoopEvents
     from agents_loop.loop.context import LoopContext
@@ -159,9 +162,12 @@ _HOMES = {
     "evaluators.delegate": ("DelegateLoopEvaluator",),
     "evaluators.evidence": ("EvidenceLoopEvaluator", "EvidenceLoopEvaluatorOptions"),
     "evaluators.panel": ("PanelLoopEvaluator", "PanelLoopEvaluatorOptions"),
+    "evaluators.rubric": ("RubricLoopEvaluator", "RubricLoopEvaluatorOptions"),
     "evaluators.todo_completion": ("TodoCompletionLoopEvaluator", "TodoCompletionLoopEvaluatorOptions"),
     "failures": ("FailureCause",),
+    "judging.feedback": ("screen_feedback",),
     "judging.policy": ("JudgeFailurePolicy",),
+    "judging.rubric": ("RubricCriterion",),
     "judging.verdict": ("JudgeVerdict",),
     "loop.agent": ("LoopAgent", "LoopEvents"),
     "loop.context": ("LoopContext",),
@@ -266,6 +272,9 @@ __all__ = [
     "PanelLoopEvaluatorOptions",
     "ProvidedContext",
     "ProviderContext",
+    "RubricCriterion",
+    "RubricLoopEvaluator",
+    "RubricLoopEvaluatorOptions",
     "ServiceNotFoundError",
     "SessionStateError",
     "StopReason",
@@ -291,6 +300,7 @@ __all__ = [
     "length_check",
     "pydantic_check",
     "regex_check",
+    "screen_feedback",
     "tool",
 ]
 

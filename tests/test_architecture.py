@@ -22,6 +22,7 @@ HOMES = {
     "pydantic_ai": "integrations/pydantic_ai/sdk.py",
     "langgraph": "integrations/langgraph/sdk.py",
     "langchain_core": "integrations/langgraph/sdk.py",
+    "syrupy": "testing/snapshots.py",
 }
 """The SDKs, and the one file or folder that may name each."""
 EXTRAS = ["openai", "azure", "xllamacpp", "typer", "click", "rich", "jinja2", "yaml", "platformdirs", "httpx", "httpx2"]
