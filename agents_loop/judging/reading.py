@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
 
 from agents_loop.judging.verdict import UNKNOWN_GAP
 
-_Object: TypeAlias = tuple[tuple[str, Any], ...]
+Pairs: TypeAlias = tuple[tuple[str, Any], ...]
+"""A JSON object as its pairs, so that a key given twice is seen."""
 
 
 class VerdictReading(NamedTuple):
@@ -23,6 +24,17 @@ class VerdictReading(NamedTuple):
     """Whether there was a boolean or a marker at all."""
 
 
+class FoundObject(NamedTuple):
+    """The JSON object that a reply is."""
+
+    pairs: Pairs | None
+    """Its keys and values, objects within it as well; `None` where the reply is no object."""
+    rest: str | None
+    """The reply without what is removed first; `None` where a thinking block is not closed."""
+    is_sure: bool
+    """Whether a pass in it counts: not where thinking tags stand in its strings."""
+
+
 def read_reply(reply: str) -> VerdictReading:
     """Read a judge's reply.
 
@@ -30,6 +42,19 @@ def read_reply(reply: str) -> VerdictReading:
     verdict, no `VERDICT: MORE` anywhere, and its first or last line is `VERDICT: DONE`. A byte order mark, closed
     thinking blocks, and a code fence around all of the rest are removed first.
     """
+    found = find_object(reply)
+    if found.rest is None:
+        return VerdictReading(answered=False, gap=UNKNOWN_GAP, readable=False)
+    if found.pairs is None:
+        return _read_prose(found.rest)
+    reading = _read_object(found.pairs)
+    if found.is_sure:
+        return reading
+    return reading._replace(answered=False, readable=reading.readable and not reading.answered)
+
+
+def find_object(reply: str) -> FoundObject:
+    """The JSON object that a reply is, without a byte order mark, closed thinking blocks, and a fence around it."""
     text = reply.removeprefix("\ufeff").strip()
     rest = text
     if "<" in text:
@@ -37,15 +62,13 @@ def read_reply(reply: str) -> VerdictReading:
         if removed is None or removed != text:
             whole = _object_of(text)
             if whole is not None:  # the tags stand in its strings
-                reading = _read_object(whole)
-                return reading._replace(answered=False, readable=reading.readable and not reading.answered)
+                return FoundObject(whole, text, is_sure=False)
         if removed is None:
-            return VerdictReading(answered=False, gap=UNKNOWN_GAP, readable=False)
+            return FoundObject(None, None, is_sure=False)
         rest = removed.strip()
     if rest.startswith(("```", "~~~")):
         rest = _without_fence(rest)
-    verdict = _object_of(rest)
-    return _read_prose(rest) if verdict is None else _read_object(verdict)
+    return FoundObject(_object_of(rest), rest, is_sure=True)
 
 
 # --- what is removed first
@@ -118,7 +141,7 @@ _OTHER_GAP_KEYS = ("gap", "missing", "feedback", "reasoning", "reason")
 """What judges call the gap when they don't keep to the schema; an argument is no gap where the schema's is there."""
 
 
-def _object_of(text: str) -> _Object | None:
+def _object_of(text: str) -> Pairs | None:
     """The object that the whole of a stripped text is, or `None`."""
     if not text.startswith("{"):
         return None
@@ -126,10 +149,10 @@ def _object_of(text: str) -> _Object | None:
         value, end = _scan_once(text, 0)
     except (ValueError, RecursionError, StopIteration):
         return None
-    return cast("_Object", value) if end == len(text) else None
+    return cast("Pairs", value) if end == len(text) else None
 
 
-def _fields(verdict: _Object) -> dict[str, Any]:
+def _fields(verdict: Pairs) -> dict[str, Any]:
     """The fields by key without case and `_`; of a key given twice, the last value that says something."""
     fields: dict[str, Any] = {}
     for key, value in verdict:
@@ -139,17 +162,18 @@ def _fields(verdict: _Object) -> dict[str, Any]:
     return fields
 
 
-def _read_object(verdict: _Object) -> VerdictReading:
+def _read_object(verdict: Pairs) -> VerdictReading:
     fields = _fields(verdict)
     answered = fields.get("answered")
     if type(answered) is not bool:
-        answered = _boolean(answered)
+        answered = as_boolean(answered)
     if len(fields) != len(verdict):
         answered = None
     return VerdictReading(answered is True, _gap_of(fields) or UNKNOWN_GAP, answered is not None)
 
 
-def _boolean(value: Any) -> bool | None:
+def as_boolean(value: Any) -> bool | None:
+    """A boolean, or a text that is one; `None` for whatever else, never truthiness."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -173,7 +197,7 @@ def _as_text(value: Any) -> str | None:
         items = [_as_text(item) for item in cast("list[Any]", value)]
         return "\n".join([f"- {item}" for item in items if item]) or None
     if isinstance(value, tuple):
-        pairs = [(key, _as_text(item)) for key, item in cast("_Object", value)]
+        pairs = [(key, _as_text(item)) for key, item in cast("Pairs", value)]
         return "\n".join([f"- {key}: {item}" for key, item in pairs if item]) or None
     return None
 
@@ -210,7 +234,7 @@ def _read_prose(text: str) -> VerdictReading:
     answered = bool(lines) and not says_more and (_is_done(lines[0]) or _is_done(lines[-1]))
     if answered and (verdicts or _speaks_of_a_verdict(text)):
         answered = False
-    has_false = any(_boolean(verdict.get("answered")) is False for verdict in verdicts)
+    has_false = any(as_boolean(verdict.get("answered")) is False for verdict in verdicts)
     readable = says_more or has_false or _MARKER.search(plain) is not None
     gap = next((gap for verdict in reversed(verdicts) if (gap := _gap_of(verdict))), None)
     return VerdictReading(answered, gap or _prose_without_marker(lines) or UNKNOWN_GAP, readable)

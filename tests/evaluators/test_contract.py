@@ -28,6 +28,8 @@ from agents_loop import (
     LoopEvaluation,
     LoopEvaluator,
     PanelLoopEvaluator,
+    RubricCriterion,
+    RubricLoopEvaluator,
     TodoCompletionLoopEvaluator,
     TodoProvider,
     check,
@@ -62,6 +64,15 @@ def evidence() -> LoopEvaluator:
 
 def panel() -> LoopEvaluator:
     return PanelLoopEvaluator([[checked()], [judge(), marker()]])
+
+
+def graded(messages, options) -> str:
+    verdict = "met" if "DONE" in messages[1].text else "not_met"
+    return f'{{"criteria": {{"done": {{"reason": "", "verdict": "{verdict}"}}}}}}'
+
+
+def rubric() -> LoopEvaluator:
+    return RubricLoopEvaluator(ScriptedChatClient(graded), [RubricCriterion("done", "It says so.")])
 
 
 def todos() -> LoopEvaluator:
@@ -101,7 +112,7 @@ class ProvidedAgent(RecordingAgent):
         return next((provider for provider in self._providers if isinstance(provider, service_type)), None)
 
 
-MAKERS = [judge, marker, delegate, checked, evidence, panel, todos, background_tasks]
+MAKERS = [judge, marker, delegate, checked, evidence, panel, rubric, todos, background_tasks]
 """Each makes an evaluator that is satisfied with an iteration whose answer holds DONE, and with no other."""
 
 
@@ -126,7 +137,7 @@ def context(answer: str) -> LoopContext:
 
 
 def told(context: LoopContext) -> object:
-    """All that a context tells, as a deep copy."""
+    """All that a context tells, as a deep copy; not the bag, which an evaluator may write."""
     parts = (
         context.session.session_id,
         context.session.state,
@@ -136,7 +147,7 @@ def told(context: LoopContext) -> object:
         context.run_options,
         context.iteration,
         list(context.feedback),
-        context.additional_properties,
+        list(context.evidence),
     )
     return copy.deepcopy(parts)
 
@@ -160,7 +171,7 @@ async def test_it_judges(evaluator: LoopEvaluator):
 
 
 async def test_it_is_pure(evaluator: LoopEvaluator):
-    """Law 20: an evaluator changes neither the context nor itself, and never runs the agent."""
+    """Law 20: an evaluator changes neither the context, but for the bag, nor itself, and never runs the agent."""
     for answer in ("DONE", "a draft"):
         given = context(answer)
         before = told(given)

@@ -1,0 +1,274 @@
+"""An evaluator that lets a judge decide criterion by criterion, and counts in code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from agents_loop.adapting import ChatClientLike, as_chat_client
+from agents_loop.chat_client import ChatOptions, ChatResponse
+from agents_loop.errors import ConfigurationError
+from agents_loop.judging.asking import NoVerdict, ask, verdict_text
+from agents_loop.judging.feedback import FeedbackFilter, screen_feedback, screened
+from agents_loop.judging.fences import draw_nonce
+from agents_loop.judging.policy import JudgeFailurePolicy
+from agents_loop.judging.prompt import CRITERIA_PLACEHOLDER, JUDGE_SEES, JudgeSees, fenced_message
+from agents_loop.judging.rubric import (
+    CriterionResult,
+    CriterionVerdict,
+    RubricCriterion,
+    RubricReading,
+    read_rubric_reply,
+    rubric_format,
+)
+from agents_loop.judging.shown import earlier_messages
+from agents_loop.judging.sizes import check_limit
+from agents_loop.judging.verdict import UNKNOWN_GAP
+from agents_loop.judging.voting import reaches
+from agents_loop.loop.context import LoopContext
+from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.evaluator import LoopEvaluator
+from agents_loop.messages import ChatMessage, ChatRole, JsonValue
+from agents_loop.templates import fill
+
+_CLOSING = (
+    'Reply with the JSON object: for the id of each criterion a "reason" and then a "verdict" ("met", "not_met" or '
+    '"not_applicable"), and after all of them "answered".'
+)
+_MET_BEFORE = "_agents_loop.rubric"
+"""Where a run's context keeps, by evaluator, in which iteration a criterion was first met."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RubricLoopEvaluatorOptions:
+    """How a judge is asked about a rubric, and what the agent hears.
+
+    Raises:
+        TypeError: `feedback_filter` is not callable; a limit is not an int.
+        ConfigurationError: `chat_options` holds tools; `judge_sees` is unknown; a limit is less than 200;
+            `score_threshold` is not from 0 to 1.
+    """
+
+    instructions: str | None = None
+    """The system message: a template in which every `{criteria}` is replaced by the list of criteria, one line each,
+    `- <id> (required): <text>`. `None`: `DEFAULT_INSTRUCTIONS`."""
+    feedback_message_template: str | None = None
+    """The feedback: a template in which `{unmet_criteria}` is replaced by the unmet criteria, one line each. `None`:
+    `DEFAULT_FEEDBACK_MESSAGE_TEMPLATE`."""
+    feedback_filter: FeedbackFilter | None = screen_feedback
+    """What of the unmet criteria, which hold the judge's words, the agent hears. `None`: all of it."""
+    judge_sees: JudgeSees = "response"
+    """The answer alone; `"messages"`: all messages of the response, with tool calls and results; `"conversation"`:
+    what was said in the run before, too."""
+    max_answer_chars: int | None = None
+    """How many characters of the response the judge sees at most: its head and tail. `None`: all. The request is never
+    cut."""
+    max_conversation_chars: int | None = None
+    """The same for what was said before the response, where the judge sees that."""
+    score_threshold: float | None = None
+    """The lowest score that is enough, from 0 to 1, besides all required criteria. `None`: any is."""
+    chat_options: ChatOptions | None = None
+    """Asked of every judge call; its `response_format`, when set, replaces the rubric's."""
+    on_failure: JudgeFailurePolicy = field(default_factory=JudgeFailurePolicy)
+    """What happens when the judge gives no verdict. A reply without a clear verdict of any criterion is unreadable."""
+    new_nonce: Callable[[], str] = draw_nonce
+    """Names the fences: unguessable in use, fixed in a snapshot test."""
+
+    def __post_init__(self) -> None:
+        if self.chat_options is not None and self.chat_options.tools:
+            raise ConfigurationError("chat_options must hold no tools: a judge is called without any")
+        if self.feedback_filter is not None and not callable(self.feedback_filter):
+            raise TypeError(f"feedback_filter must be callable or None, not {self.feedback_filter!r}")
+        if self.judge_sees not in JUDGE_SEES:
+            raise ConfigurationError(f"judge_sees must be one of {', '.join(JUDGE_SEES)}, not {self.judge_sees!r}")
+        check_limit("max_answer_chars", self.max_answer_chars)
+        check_limit("max_conversation_chars", self.max_conversation_chars)
+        threshold = self.score_threshold
+        if threshold is not None:
+            is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not is_number or not 0 <= threshold <= 1:
+                raise ConfigurationError(f"score_threshold must be a number from 0 to 1, not {threshold!r}")
+
+
+class RubricLoopEvaluator(LoopEvaluator):
+    """Asks a judge which criteria of a rubric a response meets, and goes on while a required one is not met.
+
+    The judge gives each criterion a reason and then a verdict: met, not met, or not applicable. Whether that is enough,
+    and the score, is computed here: the score is the weight of what is met, of all that applies. A criterion that the
+    judge leaves out, or is unclear about, is not met; if no criterion is met, nothing passes. The reply also says
+    whether the whole is answered: if that is not what its criteria come to, the judge is told so and asked again, once.
+    A reply that still contradicts itself does not pass, and has no score.
+
+    The feedback lists the criteria that are not met, and names those that an earlier iteration had met. Each
+    evaluation's `details` hold the result of each criterion.
+
+    The judge is called directly: no tools, no session, no middleware. What the agent wrote is data to it. Its words
+    reach the agent: mind both where either is confidential or untrusted.
+
+    Args:
+        judge_client: The model that judges: a `ChatClient`, or whatever `as_chat_client` makes one of.
+        criteria: The rubric; at least one criterion is required, or the options have a `score_threshold`.
+        options: How it is asked.
+
+    Raises:
+        TypeError: The client is `None` or nothing that is known; a criterion is no `RubricCriterion`.
+        ConfigurationError: There is no criterion; an id is given twice; nothing of the rubric is required.
+    """
+
+    CRITERIA_PLACEHOLDER: ClassVar[str] = CRITERIA_PLACEHOLDER
+    UNMET_CRITERIA_PLACEHOLDER: ClassVar[str] = "{unmet_criteria}"
+
+    DEFAULT_INSTRUCTIONS: ClassVar[str] = f"""\
+You grade an agent's latest response to a user's original request by a list of criteria. You do not answer the request \
+yourself and you do not talk to the agent.
+
+Take the criteria one by one. For each, first write down in one short sentence what in the response fulfils it, or \
+what is wrong or missing; then decide. "met": the response itself shows it; what it only promises or claims is not \
+met. "not_applicable": the original request leaves the criterion without any meaning; that the response says so is no \
+reason. "not_met": everything else. When in doubt, it is "not_met".
+
+The criteria, each with its id:{CRITERIA_PLACEHOLDER}
+
+Reply with one JSON object of two fields, in this order: "criteria", an object that holds for the id of each criterion \
+an object with "reason" and then "verdict"; and "answered", true if every required criterion that applies is met, and \
+false otherwise."""
+
+    DEFAULT_FEEDBACK_MESSAGE_TEMPLATE: ClassVar[str] = f"""\
+Your last response does not meet these criteria:
+
+{UNMET_CRITERIA_PLACEHOLDER}
+
+Please deliver the complete answer, and keep what was right about the last one."""
+
+    def __init__(
+        self,
+        judge_client: ChatClientLike,
+        criteria: Sequence[RubricCriterion],
+        options: RubricLoopEvaluatorOptions | None = None,
+    ) -> None:
+        options = options or RubricLoopEvaluatorOptions()
+        self._client = as_chat_client(judge_client, name="judge_client")
+        self._criteria = _checked(criteria, options)
+        self._options = options
+        instructions = self.DEFAULT_INSTRUCTIONS if options.instructions is None else options.instructions
+        rendered = fill(instructions, {CRITERIA_PLACEHOLDER: _listed(self._criteria)})
+        self._system = ChatMessage(ChatRole.SYSTEM, rendered)
+        template = options.feedback_message_template
+        self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
+        asked = options.chat_options or ChatOptions()
+        response_format = asked.response_format or rubric_format(self._criteria)
+        self._chat_options = replace(asked, response_format=response_format)
+
+    def build_messages(self, context: LoopContext) -> list[ChatMessage]:
+        """What the judge is sent: a system and a user message. No model is called."""
+        options = self._options
+        shown = fenced_message(
+            context.initial_messages,
+            context.last_response,
+            options.new_nonce,
+            sees=options.judge_sees,
+            earlier=earlier_messages(context) if options.judge_sees == "conversation" else (),
+            max_answer_chars=options.max_answer_chars,
+            max_conversation_chars=options.max_conversation_chars,
+            evidence=context.evidence,
+            closing=_CLOSING,
+        )
+        return [self._system, shown]
+
+    async def evaluate(self, context: LoopContext) -> LoopEvaluation:
+        """Ask the judge about the latest response; again, once, if its reply contradicts itself.
+
+        Raises:
+            JudgeFailedError: The judge gave no verdict, and the policy is to raise.
+        """
+        messages = self.build_messages(context)
+        reading = await self._ask(messages, context)
+        if isinstance(reading, NoVerdict):
+            return reading.evaluation()
+        if reading.readable and reading.contradicts_itself:
+            again = await self._ask([*messages, *_pointed_out(reading)], context)
+            if not isinstance(again, NoVerdict) and again.readable:
+                reading = again
+        if not reading.readable:
+            return LoopEvaluation.continue_(note="the judge gave no verdict: unreadable", details=_details(reading, ()))
+        return self._decided(reading, self._regressed(reading, context))
+
+    async def _ask(self, messages: Sequence[ChatMessage], context: LoopContext) -> RubricReading | NoVerdict:
+        def read(response: ChatResponse) -> RubricReading:
+            return read_rubric_reply(verdict_text(response), self._criteria)
+
+        return await ask(self._client, messages, self._chat_options, self._options.on_failure, context, read)
+
+    def _decided(self, reading: RubricReading, regressed: Collection[str]) -> LoopEvaluation:
+        details = _details(reading, regressed)
+        score = None if reading.contradicts_itself else reading.score
+        threshold = self._options.score_threshold
+        is_enough = threshold is None or (score is not None and reaches(score, threshold))
+        if reading.passes and is_enough and not reading.contradicts_itself:
+            return LoopEvaluation.stop(score=score, details=details)
+        unmet = "\n".join(_line(result, is_regression=result.criterion.id in regressed) for result in reading.unmet)
+        heard = screened(unmet or UNKNOWN_GAP, self._options.feedback_filter)
+        feedback = fill(self._template, {self.UNMET_CRITERIA_PLACEHOLDER: heard})
+        return LoopEvaluation.continue_(feedback, score=score, details=details)
+
+    def _regressed(self, reading: RubricReading, context: LoopContext) -> set[str]:
+        """The criteria that are not met and were in an earlier iteration; those that are met now are remembered."""
+        of_all: dict[int, dict[str, int]] = context.additional_properties.setdefault(_MET_BEFORE, {})
+        met_at = of_all.setdefault(id(self), {})
+        for result in reading.results:
+            if result.verdict == CriterionVerdict.MET:
+                met_at.setdefault(result.criterion.id, context.iteration)
+        unmet = [result.criterion.id for result in reading.unmet]
+        return {name for name in unmet if met_at.get(name, context.iteration) < context.iteration}
+
+
+def _checked(criteria: Sequence[RubricCriterion], options: RubricLoopEvaluatorOptions) -> tuple[RubricCriterion, ...]:
+    if criteria is None or isinstance(criteria, str | RubricCriterion):  # pyright: ignore[reportUnnecessaryComparison]
+        raise TypeError(f"criteria must be a sequence of RubricCriterion, not {type(criteria).__name__}")
+    given = tuple(criteria)
+    for criterion in given:
+        if not isinstance(criterion, RubricCriterion):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"criteria must hold RubricCriterion, not {type(criterion).__name__}")
+    if not given:
+        raise ConfigurationError("criteria must not be empty: without any, use an AIJudgeLoopEvaluator")
+    ids = [criterion.id for criterion in given]
+    if len(set(ids)) < len(ids):
+        raise ConfigurationError(f"criteria must have ids of their own: {ids!r}")
+    if options.score_threshold is None and not any(criterion.required for criterion in given):
+        raise ConfigurationError("criteria must hold a required one, or the options a score_threshold")
+    return given
+
+
+def _listed(criteria: Sequence[RubricCriterion]) -> str:
+    lines = [f"- {each.id} ({'required' if each.required else 'optional'}): {each.text.strip()}" for each in criteria]
+    return "\n".join(["", *lines])
+
+
+def _pointed_out(reading: RubricReading) -> list[ChatMessage]:
+    """The judge's own reply, and what is wrong with it."""
+    come_to = "true" if reading.passes else "false"
+    return [
+        ChatMessage(ChatRole.ASSISTANT, reading.reply),
+        ChatMessage(
+            ChatRole.USER,
+            f'Your reply contradicts itself: its verdicts come to "answered": {come_to}, and that is not what it says. '
+            "Look at the response once more, and reply with the whole JSON object again.",
+        ),
+    ]
+
+
+def _line(result: CriterionResult, *, is_regression: bool) -> str:
+    optional = "" if result.criterion.required else " (optional)"
+    regression = " (an earlier response met this)" if is_regression else ""
+    reason = f": {result.reason}" if result.reason else ""
+    return f"- {result.criterion.text.strip().rstrip('.')}{optional}{regression}{reason}"
+
+
+def _details(reading: RubricReading, regressed: Collection[str]) -> dict[str, JsonValue]:
+    return {
+        "criteria": [{**each.to_json(), "regressed": each.criterion.id in regressed} for each in reading.results],
+        "answered": reading.answered,
+        "contradicts_itself": reading.contradicts_itself,
+        "readable": reading.readable,
+    }
