@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from agents_loop.errors import BudgetExceededError, ConfigurationError
-from agents_loop.judging.asking import is_without_verdict
 from agents_loop.judging.voting import (
     OnTie,
     Vote,
+    is_without_verdict,
     mean_score,
     median_score,
     passes_by_weight,

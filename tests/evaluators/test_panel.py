@@ -15,6 +15,7 @@ from agents_loop import (
     ChatMessage,
     ChatResponse,
     ConfigurationError,
+    FailureCause,
     LoopAgent,
     LoopAgentOptions,
     LoopContext,
@@ -26,6 +27,7 @@ from agents_loop import (
     UsageDetails,
     check,
 )
+from agents_loop.judging.asking import NoVerdict
 from agents_loop.testing import ScriptedChatClient
 
 STOP = LoopEvaluation.stop
@@ -182,6 +184,8 @@ async def test_an_outage_is_never_a_score():
     assert (await word_of([unreadable, STOP(score=0.6)], vote="mean")).score == 0.6
     assert (await word_of([unreadable, STOP(score=0.6)])).decision == "continue"
     assert (await word_of([unreadable, STOP(score=0.6)], on_failure="abstain")).decision == "stop"
+    down = says(NoVerdict(FailureCause.NETWORK, "down").evaluation())
+    assert (await word_of([down, STOP(score=0.6)], vote="mean")).score == 0.6
     alone = await word_of([unreadable], vote="mean", threshold=0)
     assert (alone.decision, alone.score, alone.note) == ("continue", None, "no member gave a verdict")
 
