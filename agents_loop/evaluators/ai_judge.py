@@ -178,8 +178,10 @@ Please go on and deliver the complete answer."""
         return LoopEvaluation.continue_(self._feedback(reading.gap, context), details=_details(reading))
 
     def _feedback(self, gap: str, context: LoopContext) -> str:
-        heard = {self.GAP_ANALYSIS_PLACEHOLDER: screened(gap, self._options.feedback_filter)}
-        return fill(self._template, heard | counters_of(context) if self._template_counts else heard)
+        heard = screened(gap, self._options.feedback_filter)
+        if not self._template_counts:
+            return self._template.replace(self.GAP_ANALYSIS_PLACEHOLDER, heard)
+        return fill(self._template, {self.GAP_ANALYSIS_PLACEHOLDER: heard, **counters_of(context)})
 
 
 def _read(response: ChatResponse) -> VerdictReading:

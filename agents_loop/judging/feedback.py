@@ -53,4 +53,4 @@ def screened(gap: str, feedback_filter: FeedbackFilter | None) -> str:
     heard = feedback_filter(gap)
     if not isinstance(heard, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"feedback_filter must give a str, not {type(heard).__name__}: {heard!r}")
-    return heard if heard.strip() else UNKNOWN_GAP
+    return UNKNOWN_GAP if not heard or heard.isspace() else heard
