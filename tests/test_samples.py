@@ -26,7 +26,7 @@ def calls(*named: tuple[str, dict[str, Any]]) -> ChatMessage:
     return ChatMessage("assistant", [FunctionCallContent(f"c{n}", *each) for n, each in enumerate(named)])
 
 
-@pytest.mark.parametrize("name", ["marker_loop", "todo_loop", "judge_loop", "approval_loop"])
+@pytest.mark.parametrize("name", ["marker_loop", "todo_loop", "judge_loop", "evidence_loop", "approval_loop"])
 def test_a_sample_is_short(name: str):
     """Samples: each is under 60 lines."""
     assert len((SAMPLES / f"{name}.py").read_text("utf-8").splitlines()) < 60
@@ -81,6 +81,20 @@ async def test_judge_loop(capsys: pytest.CaptureFixture[str]):
     assert ">>> Nothing is missing.\n=== satisfied after 2" in out
     assert "no date, no other shop" in writer.calls[1].messages[-1].text
     assert "- It has at most 80 words." in judge.calls[0].messages[0].text
+
+
+async def test_evidence_loop(capsys: pytest.CaptureFixture[str]):
+    """Samples: checks outrank the judge, the agent hears both, and what got lost is named."""
+    module = sample("evidence_loop")
+    writer = ScriptedChatClient(module.DRAFTS)
+    judge = ScriptedChatClient([module.graded(*verdict) for verdict in module.VERDICTS])
+    await module.main(writer, judge)
+    out = capsys.readouterr().out
+    assert "FAILED: at most 12 words\nFAILED: names the price\n>>> continue, the rubric says 0.67\n" in out
+    assert "passed: names the price\n>>> continue, the rubric says 0.33\n" in out
+    assert "- It says when the concert is (an earlier response met this): the day\n" in out
+    assert out.endswith(">>> stop, the rubric says 1.00\n\n=== satisfied after 3\n")
+    assert "- FAILED: at most 12 words: it has 15 words" in judge.calls[0].messages[1].text
 
 
 async def test_approval_loop(capsys: pytest.CaptureFixture[str]):

@@ -22,7 +22,7 @@ def pydantic_check(
         model: A model, or any type pydantic can validate, such as `list[Invoice]`.
         strict: Whether pydantic converts nothing, as `"3"` to 3.
         bare: Whether the JSON must stand alone. By default it may stand in the answer's only code block.
-        name: What the check is called. `None`: made of the model's name.
+        name: What the check is called. `None`: made of the model's name, where it has one.
         required: Whether an `EvidenceLoopEvaluator` may call nothing done while this fails.
 
     Raises:
@@ -40,7 +40,7 @@ def pydantic_check(
             return [f"{_path(each['loc'])}: {each['msg']}" for each in found]
         return ()
 
-    shown = getattr(model, "__name__", None) or str(model)
+    shown = model.__name__ if isinstance(model, type) else "the type"
     return json_check_of(name or f"valid JSON of {shown}", problems, bare=bare, required=required)
 
 

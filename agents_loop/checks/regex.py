@@ -41,11 +41,11 @@ def regex_check(
     def examine(text: str) -> str | None:
         if must_be == "whole":
             whole = compiled.fullmatch(text.strip())
-            return None if whole else f"it must be, as a whole, of the form {shown!r}"
+            return None if whole else f'as a whole it does not match the pattern "{shown}"'
         found = compiled.search(text)
         if must_be == "found":
-            return None if found else f"nothing in it matches {shown!r}"
-        return f"it must not hold {found.group()[:_MOST_SHOWN]!r}" if found else None
+            return None if found else f'nothing in it matches the pattern "{shown}"'
+        return f'it must not hold "{found.group()[:_MOST_SHOWN]}"' if found else None
 
     return Check(name or f"{shown} is {must_be}", examine, required=required)
 

@@ -194,11 +194,11 @@ def test_limits_are_checked(unit, limits, error):
     ("pattern", "must_be", "answer", "wrong"),
     [
         ("b+", "found", "abbc", None),
-        ("b+", "found", "ac", "nothing in it matches 'b+'"),
+        ("b+", "found", "ac", 'nothing in it matches the pattern "b+"'),
         ("b+", "absent", "ac", None),
-        ("b+", "absent", "abbc", "it must not hold 'bb'"),
+        ("b+", "absent", "abbc", 'it must not hold "bb"'),
         ("b+", "whole", " bb\n", None),
-        ("b+", "whole", "bbc", "it must be, as a whole, of the form 'b+'"),
+        ("b+", "whole", "bbc", 'as a whole it does not match the pattern "b+"'),
         (re.compile("B+", re.IGNORECASE), "found", "abc", None),
     ],
 )
@@ -320,5 +320,6 @@ async def test_pydantic():
 def test_pydantic_names():
     """Pydantic: a check is called by its model."""
     assert pydantic_check(Line).name == "valid JSON of Line"
+    assert pydantic_check(list[Line]).name == "valid JSON of the type"
     with pytest.raises(TypeError, match="model"):
         pydantic_check(None)
