@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(slots=True)
@@ -21,18 +20,8 @@ class Retrying:
     """Whether the client tries again all the same, so that the caller must not."""
 
 
-_caller: ContextVar[Retrying | None] = ContextVar("agents_loop_retrying", default=None)
-
-
-@contextmanager
-def retrying_caller() -> Generator[Retrying, None, None]:
-    """What is called within is told that the caller tries again."""
-    retrying = Retrying()
-    token = _caller.set(retrying)
-    try:
-        yield retrying
-    finally:
-        _caller.reset(token)
+CALLER: Final[ContextVar[Retrying | None]] = ContextVar("agents_loop_retrying", default=None)
+"""Set by a caller that tries again, for as long as it waits for a client."""
 
 
 def takes_over(own: int) -> bool:
@@ -41,7 +30,7 @@ def takes_over(own: int) -> bool:
     Args:
         own: How often the SDK is set to try again; the caller may go by that.
     """
-    retrying = _caller.get()
+    retrying = CALLER.get()
     if retrying is None:
         return False
     retrying.clients_own = own
@@ -54,7 +43,7 @@ def keeps(framework_client: object) -> None:
     Args:
         framework_client: Holds the SDK's client as `client`; of another one nothing can be told.
     """
-    retrying = _caller.get()
+    retrying = CALLER.get()
     if retrying is None:
         return
     own: object = getattr(getattr(framework_client, "client", None), "max_retries", 0)
