@@ -68,6 +68,9 @@ def test_every_content_has_a_line():
     """Testing: what is no text stands on a line of its own, and says who wrote it."""
     call = FunctionCallContent("1", "f", "{")
     contents = ["a", IMAGE, "b", TextReasoningContent("hm"), ErrorContent("no"), ToolApprovalRequestContent("r", call)]
+    assert render_messages([ChatMessage("tool", [call, FunctionResultContent("1", [2])])]) == (
+        "[tool]\n[call of f: '{']\n[result: [2]]"
+    )
     assert render_messages([ChatMessage("assistant", contents, author_name="Ann"), ChatMessage("user", "c")]) == (
         "[assistant Ann]\na\n[image/png, 4 bytes, sha256 0f4636c78f65]\nb\n[reasoning: hm]\n[error: no]\n"
         "[ToolApprovalRequestContent]\n\n[user]\nc"

@@ -116,6 +116,20 @@ class OnTheClass(LoopEvaluator):
         return STOP
 
 
+class InASet(LoopEvaluator):
+    """changed 'kept' from tuple(set(), bytearray(b''), list(...)) to tuple(set(1), bytearray(b'1'), list(...))"""
+
+    def __init__(self):
+        ring = []
+        ring.append(ring)
+        self.kept = (set(), bytearray(), ring)
+
+    async def evaluate(self, context):
+        self.kept[0].add(context.iteration)
+        self.kept[1].extend(str(context.iteration).encode())
+        return STOP
+
+
 class Numbers(LoopEvaluator):
     """changed 'numbers' from count(1) to"""
 
@@ -207,6 +221,7 @@ STATEFUL = [
     Collects,
     InSlots,
     OnTheClass,
+    InASet,
     Numbers,
     InAnObject,
     OfAMember,
@@ -241,6 +256,15 @@ async def test_state_of_a_function_is_found():
 
     with pytest.raises(AssertionError, match=r"'_evaluate\.asked' from 0 to 1"):
         await assert_evaluator_is_stateless(DelegateLoopEvaluator(counts))
+
+    def learns(context):
+        nonlocal learnt
+        learnt = context.iteration
+        return False
+
+    with pytest.raises(AssertionError, match=r"'_evaluate\.learnt' from not set to 1"):
+        await assert_evaluator_is_stateless(DelegateLoopEvaluator(learns))
+    learnt = None
     with pytest.raises(AssertionError, match="__defaults__"):
         await assert_evaluator_is_stateless(DelegateLoopEvaluator(collects))
 
