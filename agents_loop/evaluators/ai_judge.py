@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 from agents_loop.adapting import ChatClientLike, as_chat_client
@@ -27,6 +28,7 @@ from agents_loop.judging.prompt import (
 from agents_loop.judging.reading import VerdictReading, read_reply
 from agents_loop.judging.shown import earlier_messages
 from agents_loop.judging.sizes import check_limit
+from agents_loop.judging.trimming import ShownLimits, tighter
 from agents_loop.judging.verdict import DONE_VERDICT_MARKER, MORE_VERDICT_MARKER, VERDICT_FORMAT
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
@@ -139,11 +141,15 @@ Please go on and deliver the complete answer."""
         template = options.feedback_message_template
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
         self._template_counts = has_counters(self._template)
+        self._limits = ShownLimits(options.max_answer_chars, options.max_conversation_chars)
         asked = options.chat_options or ChatOptions()
         self._chat_options = replace(asked, response_format=asked.response_format or VERDICT_FORMAT)
 
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
         """What the judge is sent: a system and a user message. No model is called."""
+        return self._messages(context, self._limits)
+
+    def _messages(self, context: LoopContext, limits: ShownLimits) -> list[ChatMessage]:
         options = self._options
         system, sees = self._system, options.judge_sees
         if self._instructions is not None:
@@ -156,10 +162,15 @@ Please go on and deliver the complete answer."""
             sees=sees,
             earlier=earlier_messages(context) if sees == "conversation" else (),
             evidence=context.evidence,
-            max_answer_chars=options.max_answer_chars,
-            max_conversation_chars=options.max_conversation_chars,
+            max_answer_chars=limits.answer,
+            max_conversation_chars=limits.conversation,
         )
         return [system, shown]
+
+    def _shorter_messages(self, context: LoopContext, times: int) -> list[ChatMessage] | None:
+        """With less of the answer, for a judge whose context the prompt does not fit."""
+        limits = tighter(self._limits, context, times)
+        return None if limits is None else self._messages(context, limits)
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Ask the judge about the latest response.
@@ -167,9 +178,14 @@ Please go on and deliver the complete answer."""
         Raises:
             JudgeFailedError: The judge's reply was cut off, refused or filtered, and the policy is to raise.
         """
-        options = self._options
         reading = await ask(
-            self._client, self.build_messages(context), self._chat_options, options.on_failure, context, _read
+            self._client,
+            self.build_messages(context),
+            self._chat_options,
+            self._options.on_failure,
+            context,
+            _read,
+            partial(self._shorter_messages, context),
         )
         if isinstance(reading, NoVerdict):
             return reading.evaluation()

@@ -24,6 +24,7 @@ from agents_loop.judging.rubric import (
 )
 from agents_loop.judging.shown import earlier_messages
 from agents_loop.judging.sizes import check_limit
+from agents_loop.judging.trimming import ShownLimits, tighter
 from agents_loop.judging.verdict import UNKNOWN_GAP
 from agents_loop.judging.voting import reaches
 from agents_loop.loop.context import LoopContext
@@ -156,12 +157,16 @@ Please deliver the complete answer, and keep what was right about the last one."
         self._system = ChatMessage(ChatRole.SYSTEM, rendered)
         template = options.feedback_message_template
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
+        self._limits = ShownLimits(options.max_answer_chars, options.max_conversation_chars)
         asked = options.chat_options or ChatOptions()
         response_format = asked.response_format or rubric_format(self._criteria)
         self._chat_options = replace(asked, response_format=response_format)
 
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
         """What the judge is sent: a system and a user message. No model is called."""
+        return self._messages(context, self._limits)
+
+    def _messages(self, context: LoopContext, limits: ShownLimits) -> list[ChatMessage]:
         options = self._options
         shown = fenced_message(
             context.initial_messages,
@@ -169,8 +174,8 @@ Please deliver the complete answer, and keep what was right about the last one."
             options.new_nonce,
             sees=options.judge_sees,
             earlier=earlier_messages(context) if options.judge_sees == "conversation" else (),
-            max_answer_chars=options.max_answer_chars,
-            max_conversation_chars=options.max_conversation_chars,
+            max_answer_chars=limits.answer,
+            max_conversation_chars=limits.conversation,
             evidence=context.evidence,
             closing=_CLOSING,
         )
@@ -182,23 +187,27 @@ Please deliver the complete answer, and keep what was right about the last one."
         Raises:
             JudgeFailedError: The judge gave no verdict, and the policy is to raise.
         """
-        messages = self.build_messages(context)
-        reading = await self._ask(messages, context)
+        reading = await self._ask(context)
         if isinstance(reading, NoVerdict):
             return reading.evaluation()
         if reading.readable and reading.contradicts_itself:
-            again = await self._ask([*messages, *_pointed_out(reading)], context)
+            again = await self._ask(context, _pointed_out(reading))
             if not isinstance(again, NoVerdict) and again.readable:
                 reading = again
         if not reading.readable:
             return LoopEvaluation.continue_(note="the judge gave no verdict: unreadable", details=_details(reading, ()))
         return self._decided(reading, self._regressed(reading, context))
 
-    async def _ask(self, messages: Sequence[ChatMessage], context: LoopContext) -> RubricReading | NoVerdict:
+    async def _ask(self, context: LoopContext, further: Sequence[ChatMessage] = ()) -> RubricReading | NoVerdict:
         def read(response: ChatResponse) -> RubricReading:
             return read_rubric_reply(verdict_text(response), self._criteria)
 
-        return await ask(self._client, messages, self._chat_options, self._options.on_failure, context, read)
+        def shorter(times: int) -> list[ChatMessage] | None:
+            limits = tighter(self._limits, context, times)
+            return None if limits is None else [*self._messages(context, limits), *further]
+
+        messages = [*self.build_messages(context), *further]
+        return await ask(self._client, messages, self._chat_options, self._options.on_failure, context, read, shorter)
 
     def _decided(self, reading: RubricReading, regressed: Collection[str]) -> LoopEvaluation:
         details = _details(reading, regressed)

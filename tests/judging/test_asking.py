@@ -22,6 +22,8 @@ from agents_loop import (
     LoopAgent,
     LoopAgentOptions,
     LoopResult,
+    RubricCriterion,
+    RubricLoopEvaluator,
     StopReason,
     UsageDetails,
 )
@@ -334,3 +336,48 @@ def test_waits_grow_and_have_a_cap():
     assert [policy.wait_s(attempt, None) for attempt in (1, 2, 3, 4, 5000)] == [0.5, 1.0, 2.0, 3, 3]
     assert JudgeFailurePolicy(draw=lambda: 1.0).wait_s(1, None) == 0.25
     assert (policy.wait_s(1, 2.5), policy.wait_s(1, 3.5)) == (2.5, None)
+
+
+class TooLongError(Exception):
+    code = "context_length_exceeded"
+
+
+@pytest.mark.parametrize("kind", ["judge", "rubric"])
+async def test_a_prompt_that_is_too_long_is_sent_again_with_the_answer_cut(kind):
+    """S1: head and tail of the answer stay, with a note; criteria and request are never cut."""
+    met = '{"criteria": {"a": {"reason": "", "verdict": "met"}}, "answered": true}'
+    request = "the request " * 400
+    client = ScriptedChatClient([TooLongError(), TooLongError(), YES if kind == "judge" else met])
+    evaluator = (
+        AIJudgeLoopEvaluator(client, AIJudgeLoopEvaluatorOptions(criteria=["each criterion"]))
+        if kind == "judge"
+        else RubricLoopEvaluator(client, [RubricCriterion("a", "each criterion")])
+    )
+    answer = f"BEGIN {'word ' * 2000} END"
+    result = LoopResult.of(await LoopAgent(RecordingAgent(answer), evaluator).run(request))
+    assert result.stop_reason == StopReason.SATISFIED
+    sizes = [len(call.messages[1].text) - len(request) for call in client.calls]
+    assert sizes[0] > 10_000
+    assert 4_000 > sizes[1] > sizes[2]
+    for call in client.calls:
+        assert "each criterion" in call.messages[0].text
+        assert request in call.messages[1].text
+        assert "BEGIN" in call.messages[1].text
+        assert "END" in call.messages[1].text
+    assert "characters are left out" in client.calls[1].messages[1].text
+
+
+async def test_what_can_not_be_cut_is_raised():
+    """S1: a short answer is not sent again: what is too long is not it."""
+    judge = Judge(TooLongError("too long"), YES)
+    with pytest.raises(TooLongError):
+        await judge.run()
+    assert len(judge.client.calls) == 1
+
+
+async def test_trimming_has_an_end():
+    """S1: it is cut twice at most by default, and then the error is raised."""
+    client = ScriptedChatClient(lambda *_: TooLongError("too long"))
+    with pytest.raises(TooLongError):
+        await LoopAgent(RecordingAgent("word " * 50_000), AIJudgeLoopEvaluator(client)).run("x")
+    assert len(client.calls) == 3
