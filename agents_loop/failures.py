@@ -218,7 +218,7 @@ def _own_cause(error: BaseException) -> FailureCause | None:
     if status is not None and by_class in (None, _C.SERVER):
         return _of_status(status, error)
     if by_class is None and _is_plain_api_error(error):
-        return _C.SERVER if error.__dict__.get("body") is None or body else _C.UNREADABLE
+        return _C.SERVER if isinstance(getattr(error, "body", None), dict | None) else _C.UNREADABLE
     return by_class
 
 

@@ -1,4 +1,4 @@
-"""Why a model did not answer, and what to do: the errors of the SDKs, known by their names so that none is loaded."""
+"""Why a model did not answer, and what to do. The causes are those of `agents_loop.failures`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from agents_loop.cli.text import one_line, redact
+from agents_loop.failures import FailureCause, cause_of
 
 _LONGEST = 1000
 _LONGEST_OF_AZURE = 120
-_LAST_OF_THE_CALLER = 499
 _QUESTION = " Is the address right?"
 """What our own client's message ends with; the hint answers it."""
 _SETTINGS = {"openai": "OPENAI_BASE_URL", "azure": "AZURE_OPENAI_ENDPOINT"}
@@ -25,11 +25,15 @@ _NAMES = {
 _LATER = "the server failed: try again later"
 _BROKEN = "the connection broke: try again"
 _REJECTED = "the server rejects the request: check the prompts and the model's settings in the file"
-_BY_STATUS = {
-    408: _LATER,
-    409: _LATER,
-    429: "the rate limit or the quota is used up: try again later",
+_TOO_LONG = "the prompt is too long for the model: shorten it, or name a model with a longer context"
+_BY_CAUSE = {
+    FailureCause.RATE_LIMIT: "the rate limit or the quota is used up: try again later",
+    FailureCause.QUOTA: "the account's quota is used up: check its plan and billing",
+    FailureCause.TIMEOUT: _LATER,
+    FailureCause.SERVER: _LATER,
+    FailureCause.CONTEXT_OVERFLOW: _TOO_LONG,
 }
+"""What to do about an answer with a status; a cause that is not here is a rejection."""
 
 
 def explain_outage(error: BaseException, model: str | None, backend: str | None) -> str | None:
@@ -62,7 +66,8 @@ def _of_openai(error: BaseException, model: str, backend: str) -> str:
     said = str(told or error).removeprefix(f"Error code: {status}").removeprefix(" - ").removesuffix(_QUESTION)
     said = one_line(redact(said), _LONGEST).rstrip(".")
     what = ": ".join([part for part in ("" if status is None else f"HTTP {status}", said) if part])
-    hint = _hint_without_status(error, body, backend) if status is None else _hint(status, model, backend)
+    cause = cause_of(error)
+    hint = _hint_without_status(cause, backend) if status is None else _hint(cause, status, model, backend)
     return f"{what} -- {hint}"
 
 
@@ -70,24 +75,27 @@ def _message(body: object) -> object:
     return cast("dict[str, Any]", body).get("message") if isinstance(body, dict) else None
 
 
-def _hint_without_status(error: BaseException, body: object, backend: str) -> str:
-    if type(error).__name__ in ("APIConnectionError", "APITimeoutError"):
-        return f"check {_SETTINGS[backend]} and the network" if backend in _SETTINGS else _BROKEN
-    return _LATER if body is None or isinstance(body, dict) else _wrong_address(backend)
+def _hint_without_status(cause: FailureCause, backend: str) -> str:
+    match cause:
+        case FailureCause.NETWORK | FailureCause.TIMEOUT:
+            return f"check {_SETTINGS[backend]} and the network" if backend in _SETTINGS else _BROKEN
+        case FailureCause.UNREADABLE:
+            return _wrong_address(backend)
+        case _:
+            return _BY_CAUSE.get(cause, _LATER)
 
 
-def _hint(status: int, model: str, backend: str) -> str:
-    if status > _LAST_OF_THE_CALLER:
-        return _LATER
+def _hint(cause: FailureCause, status: int, model: str, backend: str) -> str:
+    """By cause; of what is none, two statuses tell what to look at."""
     match status:
-        case 401 | 403:
+        case _ if cause == FailureCause.AUTH:
             return _KEYS.get(backend, _REJECTED)
         case 404:
             return _NAMES.get(backend, _REJECTED).replace("{model}", model)
         case 405:
             return _wrong_address(backend)
         case _:
-            return _BY_STATUS.get(status, _REJECTED)
+            return _BY_CAUSE.get(cause, _REJECTED)
 
 
 def _wrong_address(backend: str) -> str:
