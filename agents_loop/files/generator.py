@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
+from contextlib import aclosing, contextmanager
 from typing import Any, cast
 
 from agents_loop.agent import (
@@ -14,9 +14,20 @@ from agents_loop.agent import (
     AIAgent,
 )
 from agents_loop.chat_client import ChatClient, ChatOptions, FinishReason
-from agents_loop.errors import AgentsLoopError
+from agents_loop.errors import AgentsLoopError, BudgetExceededError
+from agents_loop.failures import FailureCause, cause_of
 from agents_loop.files.prompts import PromptTemplate
-from agents_loop.messages import ChatMessage, ChatRole, FunctionCallContent, JsonValue, error_text, join_text
+from agents_loop.loop.bad_response import bad_response_of
+from agents_loop.messages import (
+    ChatMessage,
+    ChatRole,
+    FunctionCallContent,
+    JsonValue,
+    UsageContent,
+    error_text,
+    join_text,
+    sum_usage,
+)
 
 _STATE = "prompted_generator"
 _CHANGE = "ask for text in generator.prompt, or name another generator.model"
@@ -45,7 +56,9 @@ class PromptedGenerator(AIAgent):
     The first run of a session sends the messages it is given, which are to be the first prompt, rendered. In each
     later one the incoming message is the evaluator's feedback: the prompt is rendered with `iteration`,
     `previous_output` and `evaluator_feedback`. The session remembers the iteration and the last candidate, and is
-    for one run of the loop. A text that was cut off is a candidate; a refusal is none.
+    for one run of the loop. A text that was cut off is a candidate; a refusal is none. An empty reply is asked for once
+    more within the iteration, by the same prompt: the format has no place for another word, and its `max_iterations`
+    counts rounds of generator and evaluator.
 
     Args:
         chat_client: The model.
@@ -79,8 +92,13 @@ class PromptedGenerator(AIAgent):
             PromptError: The prompt can't be rendered.
             NoCandidateError: The model refused, or gave no text.
         """
-        given = await self._client.get_response(self._messages(messages, session), self._chat_options(options))
-        response = AgentResponse([], agent_id=self.id).take(given)
+        sent, asked = self._messages(messages, session), self._chat_options(options)
+        response = AgentResponse([], agent_id=self.id).take(await self._client.get_response(sent, asked))
+        if bad_response_of(response) == "empty":
+            with _empty_stands():
+                again = AgentResponse([], agent_id=self.id).take(await self._client.get_response(sent, asked))
+                again.usage = sum_usage([response.usage, again.usage])
+                response = again
         _remember(session, response)
         return response
 
@@ -89,14 +107,36 @@ class PromptedGenerator(AIAgent):
     ) -> AsyncIterator[AgentResponseUpdate]:
         """The same, in pieces."""
         pieces: list[AgentResponseUpdate] = []
-        sent = self._messages(messages, session)
-        stream = self._client.get_streaming_response(sent, self._chat_options(options))
+        sent, asked = self._messages(messages, session), self._chat_options(options)
+        has_shown = False
+        async with aclosing(self._streamed(sent, asked)) as stream:
+            async for update in stream:
+                pieces.append(update)
+                if has_shown:
+                    yield update
+                elif update.text.strip():
+                    has_shown = True
+                    for held in pieces:
+                        yield held
+        if not has_shown:
+            is_empty = bad_response_of(AgentResponse.from_updates(pieces)) == "empty"
+            for held in _usage_of(pieces) if is_empty else pieces:
+                yield held
+            if is_empty:
+                again: list[AgentResponseUpdate] = []
+                with _empty_stands():
+                    async with aclosing(self._streamed(sent, asked)) as stream:
+                        async for update in stream:
+                            again.append(update)
+                            yield update
+                pieces = again or pieces
+        _remember(session, AgentResponse.from_updates(pieces))
+
+    async def _streamed(self, sent: list[ChatMessage], asked: ChatOptions) -> AsyncGenerator[AgentResponseUpdate, None]:
+        stream = self._client.get_streaming_response(sent, asked)
         async with aclosing(cast("AsyncGenerator[Any, None]", stream)):
             async for piece in stream:
-                update = AgentResponseUpdate.from_chat(piece, agent_id=self.id)
-                pieces.append(update)
-                yield update
-        _remember(session, AgentResponse.from_updates(pieces))
+                yield AgentResponseUpdate.from_chat(piece, agent_id=self.id)
 
     def _messages(self, messages: list[ChatMessage], session: AgentSession | None) -> list[ChatMessage]:
         state = _state(session)
@@ -131,6 +171,24 @@ def render_prompt(
     """
     loop = {"iteration": iteration, "previous_output": previous_output, "evaluator_feedback": evaluator_feedback}
     return prompt.render({**inputs, **loop})
+
+
+def _usage_of(pieces: list[AgentResponseUpdate]) -> list[AgentResponseUpdate]:
+    """What a stream has cost of which nothing else is kept."""
+    used = [content for piece in pieces for content in piece.contents if isinstance(content, UsageContent)]
+    return [AgentResponseUpdate(contents=used)] if used else []
+
+
+@contextmanager
+def _empty_stands() -> Generator[None, None, None]:
+    """Where asking again fails for a reason of which nothing is known, the empty reply is what is told of."""
+    try:
+        yield
+    except BudgetExceededError:
+        raise
+    except Exception as error:
+        if cause_of(error) != FailureCause.OTHER:
+            raise
 
 
 def _state(session: AgentSession | None) -> dict[str, JsonValue]:

@@ -293,6 +293,40 @@ async def test_a_refusal_or_nothing_is_no_candidate(draft: ChatResponse, cause: 
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301 - our own
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_an_empty_reply_is_asked_for_once_more(*, streaming: bool):
+    """F4: by the same prompt, within the iteration; nothing of the empty reply stays but what it cost."""
+    models = Models([ChatResponse(" ", usage=UsageDetails(1, 1)), used("d1", 10)], [verdict(True)])
+    built = models.build()
+
+    response = await (
+        built.agent.run_streaming(built.message).final_response() if streaming else built.agent.run(built.message)
+    )
+
+    result = LoopResult.of(response)
+    assert result is not None
+    assert (result.stop_reason, result.output, len(result.iterations)) == (StopReason.SATISFIED, "d1", 1)
+    first, second = models.poet.calls
+    assert first.messages == second.messages
+    assert built.meter.calls == 3
+    assert response.usage is not None
+    assert response.usage.output_token_count == 6
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_an_empty_reply_is_asked_for_no_third_time(*, streaming: bool):
+    """F4: once more, then the run ends; an outage meanwhile is told as what it is."""
+    models = Models([ChatResponse(" "), ChatResponse(""), "d1"], [])
+    built = models.build()
+    with pytest.raises(NoCandidateError, match="empty"):
+        await (
+            built.agent.run_streaming(built.message).final_response() if streaming else built.agent.run(built.message)
+        )
+    built = Models([ChatResponse(" "), ConnectionError("down")], []).build()
+    with pytest.raises(ConnectionError):
+        await built.agent.run(built.message)
+
+
 async def test_a_cut_off_text_is_a_candidate():
     """A draft that was cut off is judged as it is."""
     result = await run(Models([ChatResponse("half a d", finish_reason="length")], [verdict(True)]))
