@@ -167,7 +167,7 @@ _MARKER = re.compile(
     r"\s*(?:>\s?)*(?:[-*+•‣◦]|(?P<bold>\*\*|__)?\(?[0-9]{1,3}[.)](?P<closed>\*\*|__)?|\(?[A-Za-z]\))(?:\s+|$)"
 )
 """What an item begins with. A number has at most three digits: with four it is a year."""
-_QUOTE = re.compile(r"\s*(?:>\s?)+")
+_QUOTE = re.compile(r"^\s*(?:>\s?)+")
 _DELIMITER_ROW = re.compile(r"(?=.*\|)(?=.*-)[|:\s-]+")
 
 

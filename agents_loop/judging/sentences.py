@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 
 _END = re.compile(
-    r"(?P<stop>[.!?\u2026]+)[\"'\u201d\u2019\u00bb)\]*_`]*(?=\s|$)|[\u3002\uff01\uff1f]+[\u300d\u300f\uff09]*"
+    r"(?<![.!?\u2026])(?P<stop>[.!?\u2026]++)[\"'\u201d\u2019\u00bb)\]*_`]*+(?=\s|$)|[\u3002\uff01\uff1f]+[\u300d\u300f\uff09]*"
 )
+"""Each run of stops is looked at once, however long it is."""
 _LAST_TOKEN = re.compile(r"[\w.]*\w$|$")
 _WORD = re.compile(r"[^\W_]")
+_LONGEST_TOKEN = 40
+"""Characters before a dot that are looked at: abbreviations and numbers are shorter."""
 _OPENING = " \t\n\"'\u201c\u2018\u00ab([*_`\u00bf\u00a1"
 
 
@@ -47,7 +50,7 @@ def _ends(paragraph: str, start: int, end: re.Match[str]) -> bool:
         return False
     if stop != ".":
         return True
-    return not _goes_on(paragraph[start : end.start()], following)
+    return not _goes_on(paragraph[max(start, end.start() - _LONGEST_TOKEN) : end.start()], following)
 
 
 def _goes_on(before: str, following: str) -> bool:

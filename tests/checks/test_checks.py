@@ -134,7 +134,7 @@ async def test_a_loop_with_checks_alone():
     assert (result.stop_reason, result.output) == ("satisfied", "a EUR 5")
     assert [record.input[-1].text for record in result.iterations[1:]] == [
         'Your answer fails the check "at most 3 words": it has 4 words, and at most 3 are asked for',
-        "Your answer fails the check \"EUR \\d+ is found\": nothing in it matches 'EUR \\\\d+'",
+        'Your answer fails the check "EUR \\d+ is found": nothing in it matches the pattern "EUR \\d+"',
     ]
 
 

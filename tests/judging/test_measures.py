@@ -73,6 +73,8 @@ def test_words(text, words):
         ("Text.\n\n---\n\nText.", 2),
         ("Code:\n\n```\nNot. A. Sentence.\n```\n\nThe end.", 2),
         ("| A. | B. |\n|---|---|\n| One. Two. | x |\n\nOne.", 1),
+        ("If a > b. If b > c.", 2),
+        ("Wait!!!?? No...yes.", 2),
         ("> Quoted. Twice.\n> And so on.", 3),
         ("今日は。元気です\uff01", 2),
         ("Acme Inc. announced it. Acme Inc. The rest failed.", 3),
