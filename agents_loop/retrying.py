@@ -46,6 +46,7 @@ def keeps(framework_client: object) -> None:
     retrying = CALLER.get()
     if retrying is None:
         return
-    own: object = getattr(getattr(framework_client, "client", None), "max_retries", 0)
-    if isinstance(own, int) and own > 0:
-        retrying.client_keeps = True
+    own: object = getattr(getattr(framework_client, "client", None), "max_retries", None)
+    if isinstance(own, int):
+        retrying.clients_own = own
+        retrying.client_keeps = own > 0
