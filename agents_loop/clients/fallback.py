@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from agents_loop.adapting import ChatClientLike, as_chat_client
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
@@ -105,6 +105,13 @@ class FallbackChatClient(ChatClient):
                     yield update
                 yield ChatResponseUpdate(additional_properties={FALLBACK_PROPERTY: failed.answered_by(number)})
                 return
+
+    async def aclose(self) -> None:
+        """Close the clients' connections, of those that have any."""
+        for client in self.clients:
+            close: Any = getattr(client, "aclose", None)
+            if close is not None:
+                await close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join([repr(client) for client in self.clients])})"

@@ -95,7 +95,7 @@ async def ask(
             reading = read(response) if cause_of_finish(response.finish_reason) is None else None
             if reading is not None and reading.readable:
                 if FAILURES_IN_A_ROW in context.additional_properties:
-                    context.additional_properties[FAILURES_IN_A_ROW].pop(id(client), None)
+                    context.additional_properties[FAILURES_IN_A_ROW].pop((id(client), id(policy)), None)
                 return reading
             failure = failure_of_reply(response, policy, reading)
         finally:
@@ -104,11 +104,11 @@ async def ask(
             remedies = Remedies(client, messages, chat_options, policy, shorter)
         told = await remedies.after(failure)
         if told is not None:
-            return _ended(told, policy, context, id(client))
+            return _ended(told, policy, context, (id(client), id(policy)))
         asked, messages, chat_options = remedies.client, remedies.messages, remedies.options
 
 
-def _ended(failure: FailedAttempt, policy: JudgeFailurePolicy, context: LoopContext, judge: int) -> Any:
+def _ended(failure: FailedAttempt, policy: JudgeFailurePolicy, context: LoopContext, judge: tuple[int, int]) -> Any:
     """What the policy's ending makes of a failure."""
     ending = failure.ending
     if ending == "continue" and _is_too_many(failure, policy, context, judge):
@@ -121,9 +121,11 @@ def _ended(failure: FailedAttempt, policy: JudgeFailurePolicy, context: LoopCont
     raise failure.error
 
 
-def _is_too_many(failure: FailedAttempt, policy: JudgeFailurePolicy, context: LoopContext, judge: int) -> bool:
+def _is_too_many(
+    failure: FailedAttempt, policy: JudgeFailurePolicy, context: LoopContext, judge: tuple[int, int]
+) -> bool:
     """Count the failure, and see whether it is one too many in a row. An outage says nothing of readability."""
-    rows: dict[int, dict[str, int]] = context.additional_properties.setdefault(FAILURES_IN_A_ROW, {})
+    rows: dict[tuple[int, int], dict[str, int]] = context.additional_properties.setdefault(FAILURES_IN_A_ROW, {})
     in_a_row = rows.setdefault(judge, {"unreadable": 0, "outage": 0})
     if failure.reading is None:
         in_a_row["outage"] += 1

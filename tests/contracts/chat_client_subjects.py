@@ -24,6 +24,7 @@ from agents_loop import (
 from agents_loop.adapting import as_chat_client
 from agents_loop.clients.azure_openai import AzureOpenAIChatClient
 from agents_loop.clients.chat_completions.wire_messages import wire_messages
+from agents_loop.clients.fallback import FallbackChatClient
 from agents_loop.clients.openai import OpenAIChatClient
 from agents_loop.testing import ScriptedChatClient
 
@@ -99,6 +100,11 @@ def azure_openai(server: FaultServer) -> ChatClient:
     return AzureOpenAIChatClient("m", endpoint=server.origin, credential="k", max_retries=0)
 
 
+def fallback(server: FaultServer) -> ChatClient:
+    """Its first client is down, so that the second one answers."""
+    return FallbackChatClient(ScriptedChatClient(lambda *_: ConnectionError("no route")), openai(server))
+
+
 def semantic_kernel(server: FaultServer) -> ChatClient:
     connectors = import_module("semantic_kernel.connectors.ai.open_ai")
     return as_chat_client(connectors.OpenAIChatCompletion(ai_model_id="m", async_client=openai_client(server)))
@@ -113,6 +119,7 @@ CLIENT_SUBJECTS = [
     ClientSubject("scripted", scripted, refused=("builtins", "PermissionError"), streams=False, speaks=False),
     ClientSubject("openai", openai),
     ClientSubject("azure_openai", azure_openai),
+    ClientSubject("fallback", fallback),
     ClientSubject(
         "semantic_kernel",
         semantic_kernel,

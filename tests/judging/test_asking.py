@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from fakes import RecordingAgent
@@ -381,3 +382,29 @@ async def test_trimming_has_an_end():
     with pytest.raises(TooLongError):
         await LoopAgent(RecordingAgent("word " * 50_000), AIJudgeLoopEvaluator(client)).run("x")
     assert len(client.calls) == 3
+
+
+async def test_a_parsed_reply_that_was_cut_off_is_an_exception_of_the_cause_length():
+    """P1: the SDK's `LengthFinishReasonError` is no `APIError`: known by its cause, and what it used is counted."""
+    openai = pytest.importorskip("openai")
+    used = SimpleNamespace(prompt_tokens=7, completion_tokens=3, total_tokens=10)
+    cut_off = openai.LengthFinishReasonError(completion=SimpleNamespace(usage=used))
+    judge = Judge(cut_off, YES, chat_options=ChatOptions(max_output_tokens=9))
+    result = await judge.run()
+    assert (result.stop_reason, result.usage) == (StopReason.SATISFIED, UsageDetails(7, 3, 10))
+    assert [call.options.max_output_tokens for call in judge.client.calls] == [9, 36]
+    filtered = openai.ContentFilterFinishReasonError()
+    with pytest.raises(openai.ContentFilterFinishReasonError):
+        await Judge(filtered).run()
+    assert (await Judge(filtered, YES, content_filter="continue").run()).stop_reason == StopReason.SATISFIED
+
+
+async def test_two_judges_of_one_client_are_counted_apart():
+    """F2: what one judge could not say is not charged to another of the same model."""
+    client = ScriptedChatClient(lambda *_: HMM)
+    judges = [
+        AIJudgeLoopEvaluator(client, AIJudgeLoopEvaluatorOptions(on_failure=JudgeFailurePolicy(unreadable_limit=3)))
+        for _ in range(2)
+    ]
+    loop = LoopAgent(RecordingAgent(), judges, LoopAgentOptions(max_iterations=3, evaluation_mode="all"))
+    assert LoopResult.of(await loop.run("x")).stop_reason == StopReason.MAX_ITERATIONS

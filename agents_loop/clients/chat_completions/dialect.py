@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from agents_loop.failures import FailureCause, cause_of
+
 if TYPE_CHECKING:
     from agents_loop.clients.chat_completions.sdk import APIError
 
@@ -104,9 +106,7 @@ class Dialect:
 
 def is_content_filter(error: APIError) -> bool:
     """Whether a provider's filter stopped the prompt or the answer."""
-    body = _mapping(error.body)
-    inner = _mapping(body.get("innererror"))
-    return error.code == "content_filter" or inner.get("code") == "ResponsibleAIPolicyViolation"
+    return cause_of(error) == FailureCause.CONTENT_FILTER
 
 
 def provider_message(error: APIError) -> str:
