@@ -34,8 +34,9 @@ from agents_loop.messages import ChatMessage, ChatRole, JsonValue
 from agents_loop.templates import fill
 
 _CLOSING = (
-    'Reply with the JSON object: for the id of each criterion a "reason" and then a "verdict" ("met", "not_met" or '
-    '"not_applicable"), and after all of them "answered".'
+    'Reply with the JSON object. For the id of each criterion: a "reason", which quotes the words of the latest '
+    'response that fulfil it or says what is missing, and then a "verdict", "met", "not_met" or "not_applicable". '
+    'After all of them "answered".'
 )
 _MET_BEFORE = "_agents_loop.rubric"
 """Where a run's context keeps, by evaluator, in which iteration a criterion was first met."""
@@ -124,10 +125,11 @@ class RubricLoopEvaluator(LoopEvaluator):
 You grade an agent's latest response to a user's original request by a list of criteria. You do not answer the request \
 yourself and you do not talk to the agent.
 
-Take the criteria one by one. For each, first write down in one short sentence what in the response fulfils it, or \
-what is wrong or missing; then decide. "met": the response itself shows it; what it only promises or claims is not \
-met. "not_applicable": the original request leaves the criterion without any meaning; that the response says so is no \
-reason. "not_met": everything else. When in doubt, it is "not_met".
+Take the criteria one by one. For each, look in the response for the words that fulfil it, and quote them as the \
+"reason"; if there are none, say what is missing or wrong. Then decide the "verdict": "met" if the words that you \
+quoted fulfil the criterion; "not_met" if there are none, or if the response only promises or claims it. What is \
+absent is "not_met". It is "not_applicable" only if the original request leaves the criterion without any meaning; \
+that the response says so is no reason.
 
 The criteria, each with its id:{CRITERIA_PLACEHOLDER}
 

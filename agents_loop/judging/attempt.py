@@ -45,7 +45,7 @@ def failure_of_error(
 def failure_of_reply(response: ChatResponse, policy: JudgeFailurePolicy, reading: object | None) -> FailedAttempt:
     """The failure that a reply is: one that ended early, or else one whose reading is not readable."""
     cause = cause_of_finish(response.finish_reason) or FailureCause.UNREADABLE
-    said = error_text(response.messages) if reading is None else "neither a boolean nor a marker in the reply"
+    said = error_text(response.messages) if reading is None else "nothing in the reply can be read as a verdict"
     error = JudgeFailedError(cause.value, said)
     return FailedAttempt(cause, error, cause.value, _retries(policy), of_reply=True, reading=reading)
 

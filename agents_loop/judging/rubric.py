@@ -130,7 +130,7 @@ class RubricReading(NamedTuple):
 def rubric_format(criteria: Iterable[RubricCriterion]) -> JsonSchemaFormat:
     """The schema sent to the judge: closed, for strict mode; each reason stands before its verdict, the whole last."""
     verdict: dict[str, JsonValue] = {
-        "reason": {"type": "string", "description": "One short sentence: what in the response shows the verdict."},
+        "reason": {"type": "string", "description": "The words of the response that fulfil it, or what is missing."},
         "verdict": {"type": "string", "enum": [verdict.value for verdict in CriterionVerdict]},
     }
     each = {criterion.id: _closed(verdict) for criterion in criteria}
