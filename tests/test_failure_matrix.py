@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from fakes import WAYS, Way
+from fakes import WAYS, RecordingAgent, Way
 from fault_server import Completion, Failure, FaultServer, Raw, Reply, Silence, Stream, chunk, usage
 
 from agents_loop import (
@@ -15,6 +15,7 @@ from agents_loop import (
     AIJudgeLoopEvaluatorOptions,
     ChatClientAgent,
     ChatOptions,
+    ConfigurationError,
     JudgeFailedError,
     JudgeFailurePolicy,
     LoopAgent,
@@ -332,3 +333,68 @@ async def test_a_fallback_remembers_nothing(bench: Bench):
 def no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
+
+
+BAD_ANSWERS = {
+    "refusal": Completion(refusal="I won't", usage=usage(10, 2)),
+    "content_filter": Completion(content=None, finish_reason="content_filter", usage=usage(10, 2)),
+    "length": Completion(content="half an ans", finish_reason="length", usage=usage(10, 2)),
+    "empty": Completion(content=" ", usage=usage(10, 2)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["run", "streamed"])
+@pytest.mark.parametrize("policy", ["evaluate", "retry", "stop"])
+@pytest.mark.parametrize("name", BAD_ANSWERS)
+async def test_an_agents_bad_answer_by_cause_and_policy(bench: Bench, name: str, policy: Any, way: Way):
+    """F4: named in the result, handled by the policy; the earlier answer and every token are in the result."""
+    bench.agent_server.add(Completion(content="an answer", usage=usage(10, 5)), BAD_ANSWERS[name])
+    bench.judge_server.add(Completion(content=NO), Completion(content=YES))
+    agent = ChatClientAgent(bench.client(bench.agent_server))
+    judge = AIJudgeLoopEvaluator(bench.client(bench.judge_server))
+    result, error = await outcome(LoopAgent(agent, judge, LoopAgentOptions(on_bad_response=policy)), way)
+
+    assert error is None
+    asks_again = policy == "retry" and name != "content_filter"
+    assert [record.bad_response for record in result.iterations] == [None, name, *([None] if asks_again else [])]
+    assert result.iterations[0].response.text == "an answer"
+    assert result.usage.output_token_count == (12 if asks_again else 7)
+    ends_well = policy == "evaluate" or asks_again
+    assert result.stop_reason == (StopReason.SATISFIED if ends_well else StopReason.FAILED)
+    assert len(bench.judge_server.requests) == (2 if ends_well else 1)
+    if not ends_well:
+        assert name in result.stop_detail
+    if asks_again:
+        assert result.output == "an answer"
+        assert heard(bench)[2] == result.iterations[2].input[0].text
+
+
+async def test_an_error_inside_a_stream_that_has_shown_nothing_goes_to_the_next_client(bench: Bench):
+    """P7 and F6: an error event in an HTTP 200 stream is an outage; what it cost is counted."""
+    told = Stream((chunk({}, usage=usage(7, 0)), {"error": {"message": "busy", "code": "server_error"}}))
+    bench.judge_server.default = told
+    client = FallbackChatClient(bench.client(bench.judge_server), bench.client(bench.agent_server))
+    response = await ChatClientAgent(client).run_streaming("x").final_response()
+    assert response.text == "an answer"
+    assert response.additional_properties["fallback"] == {"client": 1, "failed": ["server"]}
+    assert response.usage.input_token_count == 17
+
+
+async def test_a_judge_with_a_fallback_asks_each_client_once_an_attempt(bench: Bench):
+    """F1: the SDK's attempts are off behind a fallback too: clients times attempts, and no more."""
+    bench.judge_server.default = bench.agent_server.default = Failure(500)
+    judge = FallbackChatClient(
+        bench.client(bench.judge_server, max_retries=2), bench.client(bench.agent_server, max_retries=2)
+    )
+    options = AIJudgeLoopEvaluatorOptions(on_failure=bench.policy(retries=1))
+    with pytest.raises(Exception, match="500"):
+        await LoopAgent(RecordingAgent(), AIJudgeLoopEvaluator(judge, options)).run("x")
+    assert [len(bench.judge_server.requests), len(bench.agent_server.requests)] == [2, 2]
+
+
+def test_a_fallback_has_clients():
+    """Design: wrong use is found before anything runs."""
+    with pytest.raises(ConfigurationError, match="clients"):
+        FallbackChatClient()
+    with pytest.raises(TypeError, match="clients"):
+        FallbackChatClient(None)
