@@ -270,6 +270,14 @@ async def test_a_judge_that_does_not_answer_in_time():
     assert LoopResult.of(caught.value).output == "reply 1"
 
 
+async def test_a_timeout_that_the_client_raised_is_raised_as_it_was():
+    """Law 25: a client's own timeout, before the judge's, is the client's exception."""
+    outage = TimeoutError("the client's")
+    with pytest.raises(TimeoutError) as caught:
+        await Judge(outage, retries=0, timeout_s=60).run()
+    assert caught.value is outage
+
+
 async def test_a_timeout_of_the_callers_own_is_not_the_judges():
     """F5: the caller's timeout ends the run; nothing is tried again."""
     options = AIJudgeLoopEvaluatorOptions(on_failure=JudgeFailurePolicy(timeout_s=60, error="continue"))
