@@ -56,6 +56,9 @@ class ChatOptions:
     seed: int | None = None
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
+    top_logprobs: int | None = None
+    """How many alternatives of each token to give with their log probabilities, under `logprobs` of the response's
+    `additional_properties`. A client or a model that has none gives none."""
     response_format: ResponseFormat | None = None
     tools: Sequence[Any] = ()
     additional_properties: Mapping[str, JsonValue] | None = None

@@ -254,3 +254,18 @@ async def test_no_sampling_parameter_is_dropped(server: FaultServer, client: Ope
         await ask(client, ChatOptions(temperature=0.5))
     server.add(Completion(content="ok"))
     assert await ask(client, ChatOptions()) == "ok"
+
+
+async def test_an_endpoint_without_log_probabilities_is_asked_without(server, client):
+    """P3: what an endpoint rejects by name is left out, for log probabilities too, and that is remembered."""
+    server.rejects("logprobs")
+    for _ in range(2):
+        assert (await client.get_response("Hi.", ChatOptions(top_logprobs=5))).text == "ok"
+    assert [body.get("logprobs") for body in server.bodies] == [True, None, None]
+    assert [body.get("top_logprobs") for body in server.bodies] == [5, None, None]
+
+
+async def test_log_probabilities_are_not_asked_for_unless_the_caller_does(server, client):
+    """P4: nothing is sent that the caller did not ask for."""
+    await client.get_response("Hi.", ChatOptions(temperature=0))
+    assert not server.bodies[0].keys() & {"logprobs", "top_logprobs"}

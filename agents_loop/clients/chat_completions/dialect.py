@@ -57,6 +57,7 @@ class Dialect:
     """Types of `response_format`: `json_schema`, `json_object`."""
     rejected_max_tokens: set[str] = field(default_factory=set[str])
     stream_options: bool = True
+    logprobs: bool = True
 
     @property
     def max_tokens_parameter(self) -> MaxTokensParameter:
@@ -76,6 +77,7 @@ class Dialect:
         complaint = _complaint(error)
         return (
             self._learn_stream_options(complaint, request)
+            or self._learn_logprobs(complaint, request)
             or self._learn_max_tokens(complaint, request)
             or self._learn_format(complaint, request)
         )
@@ -84,6 +86,12 @@ class Dialect:
         if "stream_options" not in request or not _names(complaint, "stream_options", "include_usage"):
             return False
         self.stream_options = False
+        return True
+
+    def _learn_logprobs(self, complaint: str, request: dict[str, Any]) -> bool:
+        if "logprobs" not in request or not _names(complaint, "logprobs", "log probabilities"):
+            return False
+        self.logprobs = False
         return True
 
     def _learn_max_tokens(self, complaint: str, request: dict[str, Any]) -> bool:

@@ -57,6 +57,7 @@ class Request:
             "seed": options.seed,
             "frequency_penalty": options.frequency_penalty,
             "presence_penalty": options.presence_penalty,
+            **_log_probabilities(options.top_logprobs, dialect),
             "tools": [_wire_tool(given) for given in options.tools] or None,
             "stream_options": {"include_usage": True} if self._streaming and dialect.stream_options else None,
             "extra_body": dict(options.additional_properties or {}) or None,
@@ -84,6 +85,10 @@ class Request:
             return [{"role": "system", "content": well_formed(_OF_SCHEMA + schema)}]
         prompt = json.dumps([message.get("content") for message in self._messages])
         return [] if "json" in prompt.lower() else [{"role": "system", "content": _ANY_OBJECT}]
+
+
+def _log_probabilities(alternatives: int | None, dialect: Dialect) -> Wire:
+    return {} if alternatives is None or not dialect.logprobs else {"logprobs": True, "top_logprobs": alternatives}
 
 
 def _wire_tool(given: Tool) -> Wire:
