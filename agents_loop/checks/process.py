@@ -45,7 +45,7 @@ async def run_process(
     with tempfile.TemporaryFile() as given:
         given.write(stdin.encode("utf-8", "replace"))
         given.seek(0)
-        transport, process = await asyncio.get_running_loop().subprocess_exec(
+        starting = asyncio.get_running_loop().subprocess_exec(
             lambda: _Process(max_output_characters),
             *command,
             stdin=given,
@@ -55,6 +55,7 @@ async def run_process(
             env=dict(env),
             start_new_session=True,
         )
+        transport, process = await _started(asyncio.ensure_future(starting))
     exit_code = None
     try:
         async with asyncio.timeout(timeout_s):
@@ -65,6 +66,18 @@ async def run_process(
     finally:
         await _end(transport, process)
     return FinishedProcess(exit_code, process.output.text())
+
+
+async def _started(
+    starting: asyncio.Future[tuple[asyncio.SubprocessTransport, _Process]],
+) -> tuple[asyncio.SubprocessTransport, _Process]:
+    """The started process. Cancelled meanwhile, asyncio would kill it alone, and not what it has started by then."""
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            await _end(*await starting)
+        raise
 
 
 async def _end(transport: asyncio.SubprocessTransport, process: _Process) -> None:

@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+import shutil
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from agents_loop import (
     LoopContext,
     command_check,
 )
+from agents_loop.checks import process
 from agents_loop.testing import ScriptedChatClient
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the commands are a POSIX shell's")
@@ -42,6 +46,18 @@ def is_alive(pid):
         return False
     state = Path(f"/proc/{pid}/stat")
     return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def living_of_group(group):
+    """The processes of a group that are alive, where the system says so in /proc."""
+    fields = {path.parent.name: text.rpartition(")")[2].split() for path, text in _stats()}
+    return [pid for pid, (state, _, of, *_) in fields.items() if int(of) == group and state != "Z"]
+
+
+def _stats():
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            yield path, path.read_text()
 
 
 def is_there(path):
@@ -109,6 +125,15 @@ async def test_what_it_started_ends_with_it():
     assert not is_alive(int(wrong.splitlines()[-1]))
 
 
+@pytest.mark.skipif(shutil.which("setsid") is None, reason="needs setsid")
+async def test_who_leaves_the_group_holds_nothing_up(monkeypatch):
+    """Command: a process that left the group, and holds the output open, is not waited for."""
+    monkeypatch.setattr(process, "_DRAIN_S", 0.05)
+    wrong = await problem(shell("setsid sh -c 'echo $$; exec sleep 1000' & sleep 0.2; exit 1"))
+    os.kill(int(wrong.splitlines()[-1]), signal.SIGKILL)
+    assert wrong.startswith("the command ended with exit code 1. Its output:\n")
+
+
 async def test_its_output_is_bounded():
     """Command: of a flood the agent hears the head and the tail."""
     wrong = await problem(shell("echo head; head -c 3000000 /dev/zero | tr '\\0' x; echo tail; exit 1"))
@@ -127,18 +152,18 @@ async def test_no_control_characters():
     assert wrong.endswith("\nred \ufffd")
 
 
-async def test_cancelled(tmp_path):
-    """F5: a cancelled check kills its command, and leaves nothing behind."""
+@pytest.mark.parametrize("time", range(20))
+async def test_cancelled(tmp_path, time):
+    """F5: a cancelled check kills its command and what that has started, also while it is starting."""
     os.mkfifo(tmp_path / "started")
     context = LoopContext(ChatClientAgent(ScriptedChatClient([])), AgentSession(), "do it", AgentResponse("x"))
     async with leaving_nothing():
         asking = asyncio.ensure_future(shell("echo $$ >started; sleep 1000", cwd=tmp_path).evaluate(context))
-        reading = asyncio.ensure_future(asyncio.to_thread((tmp_path / "started").read_text))
-        pid = int(await reading)
+        pid = int(await asyncio.to_thread((tmp_path / "started").read_text))
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-    assert not is_alive(pid)
+    assert living_of_group(pid) == []
 
 
 async def test_a_program_that_is_not_there():

@@ -250,6 +250,25 @@ async def test_an_unreadable_reply_may_be_raised():
     assert (result.stop_reason, result.output) == (StopReason.EVALUATOR_FAILED, "draft")
 
 
+async def test_an_outage_may_go_on():
+    """F1: by the policy the agent is run again; it is told nothing, no criterion counts as unmet, and none regresses."""
+    evaluator, _ = rubric(reply(), RuntimeError("down"), on_failure=JudgeFailurePolicy(error="continue"))
+    given = context()
+    await evaluator.evaluate(given)
+    given.iteration = 2
+    word = await evaluator.evaluate(given)
+    assert (word.decision, word.feedback, word.score) == ("continue", None, None)
+    assert word.note == "the judge gave no verdict: RuntimeError: down"
+
+
+async def test_an_outage_at_the_second_judging_leaves_the_first():
+    """V10: the parts of the first reply are heard, and it is no pass."""
+    policy = JudgeFailurePolicy(error="continue")
+    evaluator, _ = rubric(reply(answered=False), RuntimeError("down"), on_failure=policy)
+    word = await evaluator.evaluate(context())
+    assert (word.decision, word.score, word.details["contradicts_itself"]) == ("continue", None, True)
+
+
 @pytest.mark.parametrize("cause", ["length", "refusal", "content_filter"])
 async def test_a_reply_that_ended_early_is_no_verdict(cause):
     """V9: even if its text reads as a pass."""
