@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         LoopStopped,
     )
     from agents_loop.loop.options import LoopAgentOptions
+    from agents_loop.loop.questions import accept_answer
     from agents_loop.loop.result import IterationRecord, LoopResult, StopReason
     from agents_loop.messages import (
         ChatMessage,
@@ -183,6 +184,7 @@ _HOMES = {
         "LoopStopped",
     ),
     "loop.options": ("LoopAgentOptions",),
+    "loop.questions": ("accept_answer",),
     "loop.result": ("IterationRecord", "LoopResult", "StopReason"),
     "messages": (
         "ChatMessage",
@@ -292,6 +294,7 @@ __all__ = [
     "UsageContent",
     "UsageDetails",
     "__version__",
+    "accept_answer",
     "as_agent",
     "as_chat_client",
     "check",

@@ -19,7 +19,15 @@ from fault_server import Completion, FaultServer, usage
 from pytest_examples import CodeExample, EvalExample, find_examples
 
 import agents_loop
-from agents_loop import ChatClientAgent, DelegateLoopEvaluator, LoopAgent, LoopEvaluation, LoopResult, StopReason
+from agents_loop import (
+    ChatClientAgent,
+    DelegateLoopEvaluator,
+    LoopAgent,
+    LoopAgentOptions,
+    LoopEvaluation,
+    LoopResult,
+    StopReason,
+)
 from agents_loop.cli.app import app
 from agents_loop.cli.exit_codes import OF_STOP_REASON, ExitCode
 from agents_loop.clients.model_files import KNOWN_MODELS
@@ -290,16 +298,25 @@ def test_the_fields_of_a_result_are_these():
     asks = iter(
         [
             LoopEvaluation.continue_with_messages("go on", score=0.1, note="n", details={"a": 1}),
+            LoopEvaluation.stop(),
             LoopEvaluation.abort("enough"),
+            LoopEvaluation.ask("who?"),
         ]
     )
-    loop = LoopAgent(ChatClientAgent(ScriptedChatClient(["a", "b"])), DelegateLoopEvaluator(lambda _: next(asks)))
+    evaluators = [DelegateLoopEvaluator(lambda _: next(asks)) for _ in range(2)]
+    options = LoopAgentOptions(evaluation_mode="all")
+    loop = LoopAgent(ChatClientAgent(ScriptedChatClient(["a", "b"])), evaluators, options)
     result = json.loads(LoopResult.of(loop.run_sync("go")).to_json())
     iteration = result["iterations"][0]
     found = {*result, "model_calls"}
     found |= {f"iterations[].{name}" for name in iteration}
     found |= {f"iterations[].input[].{name}" for name in iteration["input"][0]}
-    found |= {f"iterations[].evaluations[].{name}" for each in result["iterations"] for name in each["evaluations"][0]}
+    found |= {
+        f"iterations[].evaluations[].{name}"
+        for each in result["iterations"]
+        for said in each["evaluations"]
+        for name in said
+    }
     assert {row[0] for row in section("schema.md", "Result as JSON")} == found
 
 

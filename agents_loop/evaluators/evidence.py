@@ -136,7 +136,7 @@ def _decided(results: Sequence[_Result], word: LoopEvaluation | None) -> LoopEva
     answers = [result.answer for result in results]
     if word is None or (word.decision == "stop" and any(result.is_veto for result in results)):
         return joined_wish(answers, note="a required check failed", details=details)
-    if word.decision == "continue":
+    if word.decision in ("continue", "ask"):
         return joined_wish([*answers, word], score=word.score, note=word.note, details=details)
     return replace(word, details=details, evaluator=None)
 

@@ -71,19 +71,28 @@ class Outcome:
 
     goes_on: bool = False
     aborted: LoopEvaluation | None = None
+    question: str | None = None
+    """What a person is asked first."""
     messages: tuple[ChatMessage, ...] | None = None
     """Explicit messages for the next input; `None` when no evaluator gave any."""
     feedback: str | None = None
 
 
 def outcome_of(evaluations: Sequence[LoopEvaluation]) -> Outcome:
-    """An abort outranks every wish to go on; else any wish to go on wins; else the run is satisfied."""
+    """An abort outranks a question, and that every wish to go on; without any of them the run is satisfied.
+
+    The question must come before the next iteration, since its answer is what that needs: what the others want the
+    agent to hear waits for it.
+    """
     outcome = Outcome()
     feedback: list[str] = []
+    questions: dict[str, None] = {}
     for evaluation in evaluations:
         if evaluation.decision == "abort":
             return Outcome(aborted=evaluation)
-        if evaluation.decision == "continue":
+        if evaluation.question is not None:
+            questions.setdefault(evaluation.question)
+        if evaluation.decision != "stop":
             outcome.goes_on = True
             if evaluation.messages is not None:
                 outcome.messages = (outcome.messages or ()) + evaluation.messages
@@ -91,4 +100,6 @@ def outcome_of(evaluations: Sequence[LoopEvaluation]) -> Outcome:
                 feedback.append(evaluation.feedback)
     if feedback:
         outcome.feedback = "\n\n".join(feedback)
+    if questions:
+        outcome.question = "\n\n".join(questions)
     return outcome

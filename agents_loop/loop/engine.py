@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 
 from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent
-from agents_loop.errors import BudgetExceededError, EvaluatorFailedError
+from agents_loop.agent_response import updates_of
+from agents_loop.errors import BudgetExceededError, ConfigurationError, EvaluatorFailedError
 from agents_loop.loop.answer import answer_text
 from agents_loop.loop.asking import Outcome, ask, ask_all, outcome_of
 from agents_loop.loop.bad_response import NUDGES, BadResponse, bad_response_of
@@ -27,6 +28,7 @@ from agents_loop.loop.events import (
 )
 from agents_loop.loop.next_input import next_input, nudged_input
 from agents_loop.loop.options import LoopAgentOptions
+from agents_loop.loop.questions import Question, is_acceptance
 from agents_loop.loop.result import IterationRecord, LoopResult, StopReason, attach_result, inner_result
 from agents_loop.loop.resuming import STATE_KEY, PendingRun, keep, pending_approvals, take
 from agents_loop.loop.sessions import RunSessions
@@ -82,7 +84,8 @@ class LoopRun:
         self._streaming = streaming
         self._records: list[IterationRecord] = []
         self._feedback: list[str | None] = []
-        self._waiting: JsonValue = None
+        self._waiting: tuple[AgentSession, JsonValue] | None = None
+        self._question: Question | None = None
         self._judging = False
         self._bad: BadResponse | None = None
         self._order = next(_orders)
@@ -97,6 +100,15 @@ class LoopRun:
             agent_input, on_behalf_of = self._messages, ()
             number, context = self._resume(), None
             session = await self._sessions.first()
+            if self._question is not None:
+                if is_acceptance(agent_input):
+                    for event in self._accepted(number, self._question):
+                        yield event
+                    return
+                if self._options.fresh_context_per_iteration:
+                    session = await self._sessions.replacement()
+                agent_input, on_behalf_of = self._answered(self._question, agent_input)
+                number = min(number, self._max_iterations - 1)
             while True:
                 number += 1
                 iteration_started_at = self._options.clock()
@@ -164,17 +176,13 @@ class LoopRun:
                         self._feedback.append(outcome.feedback)
                         agent_input, on_behalf_of = next_input(outcome, self._messages, self._feedback, self._options)
                         continue
-                self.result = self._result(*ended)
-                yield LoopStopped(
-                    self.result,
-                    transcript_response(self._records, self.result, self._options, streaming=self._streaming),
-                )
+                yield self._stopped(*ended)
                 return
         except BaseException as error:
             if self.result is None:
+                self._keep_waiting()
                 self.result = self._result(*self._failure(error), unfinished=inner_result(error, self._order))
                 attach_result(error, self.result, self._order)
-                self._keep_waiting()
                 if isinstance(error, Exception):
                     yield LoopStopped(self.result, None)
             raise
@@ -187,24 +195,53 @@ class LoopRun:
     def _resume(self) -> int:
         """Go on with the run that waits in the session, if the input answers it; gives the iterations so far."""
         session = self._sessions.current
-        if session is None or STATE_KEY not in session.state:
-            return 0
-        self._waiting = session.state[STATE_KEY]
-        pending = take(session, self._messages)
+        pending = None
+        if session is not None and STATE_KEY in session.state:
+            self._waiting = session, session.state[STATE_KEY]
+            pending = take(session, self._messages)
+        if pending is None or pending.question is None:
+            if is_acceptance(self._messages):
+                raise ConfigurationError("accept_answer() accepts nothing: no question waits in this session")
+        elif pending.inner is None:  # else the loop within this one takes the answer
+            self._question = pending.question
         if pending is None:
             return 0
         self._messages = tuple(pending.messages)
         self._feedback += pending.feedback
         self._sessions.resume(pending.snapshot)
-        return min(pending.iteration, self._max_iterations - 1)
+        return pending.iteration if self._question else min(pending.iteration, self._max_iterations - 1)
+
+    def _accepted(self, number: int, question: Question) -> Iterator[LoopEvent]:
+        """A person has accepted the answer at hand: the verdict of a run without an iteration of its own."""
+        if self._streaming:
+            for update in updates_of(question.response):
+                yield AgentUpdated(number, update)
+        accepted = question.acceptance()
+        self._records.append(IterationRecord(number, (), question.response, (accepted,), None, 0.0))
+        yield EvaluatorDecided(number, accepted)
+        yield self._stopped(StopReason.SATISFIED, None)
+
+    def _answered(self, question: Question, answer: tuple[ChatMessage, ...]) -> tuple[tuple[ChatMessage, ...], ...]:
+        """The input of the iteration that a person's answer drives, and the part of it that the loop sends."""
+        feedback = [*self._feedback, question.feedback]
+        sent, on_behalf_of = next_input(question.outcome(), self._messages, feedback, self._options)
+        self._feedback.append(question.feedback_with(answer))
+        return (*sent, *answer), on_behalf_of
 
     def _keep_waiting(self) -> None:
         """Put back what waited in the session, where this run failed before its first answer: it can be tried again."""
-        session = self._sessions.current
-        if self._waiting is not None and session is not None and not self._records:
-            session.state[STATE_KEY] = self._waiting
+        if self._waiting is not None and not self._records:
+            session, self._sessions.current = self._waiting[0], self._waiting[0]
+            session.state[STATE_KEY] = self._waiting[1]
 
-    def _wait(self, number: int, requests: list[ToolApprovalRequestContent], inner: LoopResult | None) -> None:
+    def _wait(
+        self,
+        number: int,
+        inner: LoopResult | None,
+        *,
+        requests: Sequence[ToolApprovalRequestContent] = (),
+        question: Question | None = None,
+    ) -> None:
         """Keep in the session what a run needs that continues this one; an inner loop may have replaced the session."""
         if inner is not None and inner.session is not None:
             self._sessions.current = inner.session
@@ -217,15 +254,21 @@ class LoopRun:
             iteration=number,
             snapshot=self._sessions.snapshot,
             inner=session.state.get(STATE_KEY),
+            question=question,
         )
         keep(session, waits)
 
     def _ending_before_evaluation(self, number: int, response: AgentResponse) -> tuple[StopReason, str | None] | None:
         pending = pending_approvals(response)
         if pending:
-            self._wait(number, pending, LoopResult.of(response))
+            self._wait(number, LoopResult.of(response), requests=pending)
             tools = ", ".join(request.tool_call.name for request in pending)
             return StopReason.PENDING_APPROVAL, f"waiting for approval of: {tools}"
+        inner = None if response.loop_result is None else LoopResult.of(response)
+        if inner is not None and inner.stop_reason == StopReason.PENDING_INPUT:
+            question = inner.stop_detail or ""
+            self._wait(number, inner, question=Question(text=question, response=response))
+            return StopReason.PENDING_INPUT, question
         if self._options.on_bad_response != "evaluate":
             self._bad = bad_response_of(response)
             if self._bad is not None and not self._may_ask_again(number, self._bad):
@@ -244,9 +287,17 @@ class LoopRun:
     def _ending_after_evaluation(self, number: int, outcome: Outcome) -> tuple[StopReason, str | None] | None:
         if outcome.aborted is not None:
             return StopReason.ABORTED, outcome.aborted.reason
+        if outcome.question is not None:
+            self._ask(number, outcome, outcome.question)
+            return StopReason.PENDING_INPUT, outcome.question
         if not outcome.goes_on:
             return StopReason.SATISFIED, None
         return self._capped(number) if number >= self._max_iterations else None
+
+    def _ask(self, number: int, outcome: Outcome, text: str) -> None:
+        response = self._records[-1].response
+        question = Question(text=text, response=response, feedback=outcome.feedback, messages=outcome.messages)
+        self._wait(number, None, question=question)
 
     def _capped(self, number: int) -> tuple[StopReason, str | None]:
         self._logger.info("Loop run %s ended at max_iterations=%d", self.run_id, number)
@@ -288,6 +339,11 @@ class LoopRun:
         if isinstance(error, BudgetExceededError):
             return StopReason.BUDGET_EXCEEDED, str(error)
         return (StopReason.EVALUATOR_FAILED if self._judging else StopReason.FAILED), said
+
+    def _stopped(self, reason: StopReason, detail: str | None) -> LoopStopped:
+        self.result = self._result(reason, detail)
+        response = transcript_response(self._records, self.result, self._options, streaming=self._streaming)
+        return LoopStopped(self.result, response)
 
     def _result(self, reason: StopReason, detail: str | None, *, unfinished: LoopResult | None = None) -> LoopResult:
         used = [record.usage for record in self._records]

@@ -9,18 +9,18 @@ from agents_loop.agent import Messages
 from agents_loop.errors import ConfigurationError
 from agents_loop.messages import ChatMessage, JsonValue, as_messages
 
-Decision: TypeAlias = Literal["continue", "stop", "abort"]
+Decision: TypeAlias = Literal["continue", "stop", "abort", "ask"]
 
 
 @dataclass(slots=True)
 class LoopEvaluation:
-    """An evaluator's word: go on, I ask for no more, or end the run for good.
+    """An evaluator's word: go on, I ask for no more, end the run for good, or a person is needed.
 
-    Made by `stop`, `continue_`, `continue_with_messages` and `abort`; not to be changed afterwards.
+    Made by `stop`, `continue_`, `continue_with_messages`, `abort` and `ask`; not to be changed afterwards.
     """
 
     decision: Decision
-    """`stop` means "I do not ask for more"; it is no veto. `abort` outranks every wish to go on."""
+    """`stop` means "I do not ask for more"; it is no veto. `abort` outranks `ask`, and `ask` every wish to go on."""
     feedback: str | None = None
     """What the agent is to hear next, verbatim; never blank."""
     messages: tuple[ChatMessage, ...] | None = None
@@ -35,6 +35,8 @@ class LoopEvaluation:
     """A JSON value; recorded, never sent to the agent."""
     evaluator: str | None = field(default=None, compare=False)
     """Who said it: set by the loop in what it records."""
+    question: str | None = None
+    """What a person is asked, where the decision is `ask`."""
 
     @property
     def should_reinvoke(self) -> bool:
@@ -114,6 +116,37 @@ class LoopEvaluation:
         if not reason.strip():
             raise ConfigurationError("reason must not be blank: it is what the run's result says")
         return cls("abort", None, None, reason, None if score is None else _checked(score), note, details)
+
+    @classmethod
+    def ask(
+        cls,
+        question: str,
+        feedback: str | None = None,
+        *,
+        score: float | None = None,
+        note: str | None = None,
+        details: JsonValue = None,
+    ) -> LoopEvaluation:
+        """Need a person: the run ends as `pending_input`, and goes on with the answer when it is run again.
+
+        Args:
+            question: What the person is asked, as text.
+            feedback: What the agent hears together with the person's answer. Blank feedback is none.
+            score: How good the answer is, from 0 to 1.
+            note: Recorded, never sent to the agent.
+            details: A JSON value; recorded, never sent to the agent.
+
+        Raises:
+            TypeError: The question or the feedback is not a str.
+            ConfigurationError: The question is blank, or the score is not a number from 0 to 1.
+        """
+        if not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"question must be a str, not {type(question).__name__}")
+        if not question.strip():
+            raise ConfigurationError("question must not be blank: it is what the person is asked")
+        evaluation = cls.continue_(feedback, score=score, note=note, details=details)
+        evaluation.decision, evaluation.question = "ask", question
+        return evaluation
 
 
 def _checked(score: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.messages import ChatMessage, ChatRole, JsonValue
@@ -22,16 +23,22 @@ def joined_wish(
     """
     messages: list[ChatMessage] = []
     feedback: dict[str, None] = {}
+    questions: dict[str, None] = {}
     for evaluation in evaluations:
-        if evaluation.decision != "continue":
+        if evaluation.decision not in ("continue", "ask"):
             continue
+        if evaluation.question is not None:
+            questions.setdefault(evaluation.question)
         if evaluation.messages is not None:
             messages += evaluation.messages
         elif evaluation.feedback is not None:
             feedback.setdefault(evaluation.feedback.strip())
     text = "\n\n".join(feedback)
+    if messages and text:
+        messages.append(ChatMessage(ChatRole.USER, text))
+    if questions:
+        asked = LoopEvaluation.ask("\n\n".join(questions), text, score=score, note=note, details=details)
+        return replace(asked, feedback=None, messages=tuple(messages)) if messages else asked
     if not messages:
         return LoopEvaluation.continue_(text, score=score, note=note, details=details)
-    if text:
-        messages.append(ChatMessage(ChatRole.USER, text))
     return LoopEvaluation.continue_with_messages(messages, score=score, note=note, details=details)

@@ -190,7 +190,7 @@ def _iteration_to_json(record: IterationRecord) -> dict[str, JsonValue]:
 
 
 def evaluation_to_json(evaluation: LoopEvaluation) -> dict[str, JsonValue]:
-    """An evaluation as a JSON value; `reason`, `messages` and `details` only where there are any."""
+    """An evaluation as a JSON value; `reason`, `question`, `messages` and `details` only where there are any."""
     fields: dict[str, JsonValue] = {
         "evaluator": evaluation.evaluator,
         "decision": evaluation.decision,
@@ -200,6 +200,8 @@ def evaluation_to_json(evaluation: LoopEvaluation) -> dict[str, JsonValue]:
     }
     if evaluation.reason is not None:
         fields["reason"] = evaluation.reason
+    if evaluation.question is not None:
+        fields["question"] = evaluation.question
     if evaluation.messages is not None:
         fields["messages"] = [{"role": str(m.role), "text": m.text} for m in evaluation.messages]
     if evaluation.details is not None:

@@ -1,4 +1,4 @@
-"""A run that waits for approval: kept in the session's state, so that a later run can continue it."""
+"""A run that waits for a person: kept in the session's state, so that a later run can continue it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from agents_loop.agent import AgentResponse, AgentSession
-from agents_loop.errors import SessionStateError
+from agents_loop.errors import ConfigurationError, SessionStateError
+from agents_loop.loop.questions import Question
 from agents_loop.message_json import message_from_json, message_to_json
 from agents_loop.messages import ChatMessage, JsonValue, ToolApprovalRequestContent, ToolApprovalResponseContent
 
@@ -35,7 +36,7 @@ class PendingRun:
     """What a run needs of the one that it continues."""
 
     request_ids: list[str]
-    """What it waits for: an answer to any of these continues it."""
+    """What it waits for: an answer to any of these continues it. None, where it waits for the answer to a question."""
     messages: list[ChatMessage]
     """The caller's, from the beginning."""
     feedback: list[str | None]
@@ -45,6 +46,8 @@ class PendingRun:
     """With fresh context: the caller's session before the first iteration; `None` where the loop made its own."""
     inner: JsonValue = None
     """What a loop within this one keeps in the same session."""
+    question: Question | None = None
+    """What a person was asked: any message is an answer."""
 
 
 def take(session: AgentSession, messages: Sequence[ChatMessage]) -> PendingRun | None:
@@ -55,13 +58,17 @@ def take(session: AgentSession, messages: Sequence[ChatMessage]) -> PendingRun |
 
     Raises:
         SessionStateError: What stands in the session can't be read.
+        ConfigurationError: A question waits, and there is no message.
     """
     try:
         pending = _read(cast("Mapping[str, Any]", session.state[STATE_KEY]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SessionStateError(f"session.state[{STATE_KEY!r}] can't be read: {error!r}") from error
     del session.state[STATE_KEY]
-    if not _answers(messages, pending.request_ids):
+    if pending.question is not None:
+        if not messages:
+            raise ConfigurationError(f"a question waits for an answer in this session: {pending.question.text!r}")
+    elif not _answers(messages, pending.request_ids):
         return None
     if pending.inner is not None:
         session.state[STATE_KEY] = pending.inner
@@ -77,6 +84,7 @@ def keep(session: AgentSession, pending: PendingRun) -> None:
         "iteration": pending.iteration,
         "snapshot": pending.snapshot,
         "inner": pending.inner,
+        "question": None if pending.question is None else pending.question.to_json(),
     }
 
 
@@ -89,6 +97,7 @@ def _answers(messages: Iterable[ChatMessage], request_ids: Sequence[str]) -> boo
 
 
 def _read(stored: Mapping[str, Any]) -> PendingRun:
+    question = stored.get("question")
     return PendingRun(
         request_ids=list(stored["request_ids"]),
         messages=[message_from_json(message) for message in stored["messages"]],
@@ -96,4 +105,5 @@ def _read(stored: Mapping[str, Any]) -> PendingRun:
         iteration=int(stored["iteration"]),
         snapshot=stored["snapshot"],
         inner=stored["inner"],
+        question=None if question is None else Question.from_json(question),
     )
