@@ -10,6 +10,7 @@ from agents_loop.adapting import ChatClientLike, as_chat_client
 from agents_loop.chat_client import ChatOptions, ChatResponse
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.asking import NoVerdict, ask, verdict_text
+from agents_loop.judging.contradictions import pointed_out
 from agents_loop.judging.feedback import FeedbackFilter, screen_feedback, screened
 from agents_loop.judging.fences import draw_nonce
 from agents_loop.judging.policy import JudgeFailurePolicy
@@ -193,7 +194,7 @@ Please deliver the complete answer, and keep what was right about the last one."
         if isinstance(reading, NoVerdict):
             return reading.evaluation()
         if reading.readable and reading.contradicts_itself:
-            again = await self._ask(context, _pointed_out(reading))
+            again = await self._ask(context, pointed_out(reading.reply, _what_contradicts(reading)))
             if not isinstance(again, NoVerdict) and again.readable:
                 reading = again
         if not reading.readable:
@@ -256,17 +257,9 @@ def _listed(criteria: Sequence[RubricCriterion]) -> str:
     return "\n".join(["", *lines])
 
 
-def _pointed_out(reading: RubricReading) -> list[ChatMessage]:
-    """The judge's own reply, and what is wrong with it."""
+def _what_contradicts(reading: RubricReading) -> str:
     come_to = "true" if reading.passes else "false"
-    return [
-        ChatMessage(ChatRole.ASSISTANT, reading.reply),
-        ChatMessage(
-            ChatRole.USER,
-            f'Your reply contradicts itself: its verdicts come to "answered": {come_to}, and that is not what it says. '
-            "Look at the response once more, and reply with the whole JSON object again.",
-        ),
-    ]
+    return f'its verdicts come to "answered": {come_to}, and that is not what it says'
 
 
 def _line(result: CriterionResult, *, is_regression: bool) -> str:

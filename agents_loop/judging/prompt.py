@@ -29,7 +29,7 @@ JudgeSees: TypeAlias = Literal["response", "messages", "conversation"]
 """The answer; or all messages of the response, with tool calls and results; or all that was said in the run."""
 JUDGE_SEES: Final[tuple[str, ...]] = get_args(JudgeSees)
 
-_CLOSING = (
+VERDICT_CLOSING: Final = (
     'If the latest response has everything that the original request asks for, reply {"gapAnalysis": "", '
     '"answered": true}. Otherwise name in gapAnalysis what is missing, with answered false.'
 )
@@ -54,7 +54,9 @@ def _preface(nonce: str) -> str:
 
 _SKELETON = [
     part.split("\0")
-    for part in str(fenced(_preface("\0"), [(*_REQUEST, ["\1"]), (*_RESPONSE, ["\1"])], "\0", _CLOSING)).split("\1")
+    for part in str(fenced(_preface("\0"), [(*_REQUEST, ["\1"]), (*_RESPONSE, ["\1"])], "\0", VERDICT_CLOSING)).split(
+        "\1"
+    )
 ]
 """The prompt around a request and an answer, split where the nonce stands: made once, for the hot path."""
 
@@ -90,7 +92,7 @@ def fenced_message(
     sees: JudgeSees = "response",
     earlier: Sequence[ChatMessage] = (),
     evidence: Sequence[str] = (),
-    closing: str = _CLOSING,
+    closing: str = VERDICT_CLOSING,
     max_answer_chars: int | None = None,
     max_conversation_chars: int | None = None,
 ) -> ChatMessage:
@@ -115,7 +117,7 @@ def fenced_message(
         ConfigurationError: The nonce source keeps giving what the texts contain.
     """
     asked = pieces_of(request)
-    is_plain = sees == "response" and max_answer_chars is None and not evidence and closing is _CLOSING
+    is_plain = sees == "response" and max_answer_chars is None and not evidence and closing is VERDICT_CLOSING
     if is_plain:  # what most judges are sent, without a detour
         given = pieces_of(judged_messages(response))
         given = [_NOTHING] if is_blank(given) else given

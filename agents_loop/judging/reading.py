@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
 
 from agents_loop.judging.verdict import UNKNOWN_GAP
@@ -22,6 +22,8 @@ class VerdictReading(NamedTuple):
     """What is missing, in the judge's words; `<unknown>` when it names nothing."""
     readable: bool
     """Whether there was a boolean or a marker at all."""
+    fields: Mapping[str, Any] | None = None
+    """By lower-case name without `_`, where the reply is one object that says nothing twice."""
 
 
 class FoundObject(NamedTuple):
@@ -50,7 +52,7 @@ def read_reply(reply: str) -> VerdictReading:
     reading = _read_object(found.pairs)
     if found.is_sure:
         return reading
-    return reading._replace(answered=False, readable=reading.readable and not reading.answered)
+    return reading._replace(answered=False, readable=reading.readable and not reading.answered, fields=None)
 
 
 def find_object(reply: str) -> FoundObject:
@@ -167,9 +169,10 @@ def _read_object(verdict: Pairs) -> VerdictReading:
     answered = fields.get("answered")
     if type(answered) is not bool:
         answered = as_boolean(answered)
+    gap = _gap_of(fields) or UNKNOWN_GAP
     if len(fields) != len(verdict):
-        answered = None
-    return VerdictReading(answered is True, _gap_of(fields) or UNKNOWN_GAP, answered is not None)
+        return VerdictReading(answered=False, gap=gap, readable=False)
+    return VerdictReading(answered is True, gap, answered is not None, fields)
 
 
 def as_boolean(value: Any) -> bool | None:
