@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from agents_loop.agent import AgentResponse
-from agents_loop.judging.sizes import cut_across
+from agents_loop.judging.sizes import cut_across, cut_note
 from agents_loop.loop.answer import answer_messages
 from agents_loop.loop.context import LoopContext
 from agents_loop.messages import (
     ChatMessage,
+    ChatRole,
     Content,
     DataContent,
     ErrorContent,
@@ -46,6 +47,26 @@ def shown_messages(messages: Sequence[ChatMessage]) -> list[ShownMessage]:
     """What is shown of each message; those of which nothing is shown are left out."""
     shown = [ShownMessage(message.role, pieces_of([message])) for message in messages]
     return [message for message in shown if message.pieces]
+
+
+def request_text(messages: Sequence[ChatMessage]) -> str:
+    """What the caller's messages ask for: what the user said since the last answer in them."""
+    said: list[str] = []
+    for message in messages:
+        if message.role == ChatRole.ASSISTANT:
+            said.clear()
+        elif message.role == ChatRole.USER and message.text.strip():
+            said.append(message.text)
+    return "\n\n".join(said or [message.text for message in messages if message.text.strip()])
+
+
+def answer_pieces(response: AgentResponse, *, all_messages: bool, most: int | None) -> list[Piece]:
+    """The answer, or all of the response's messages, with at most `most` characters of text."""
+    messages = response.messages if all_messages else judged_messages(response)
+    shown = ShownMessage(ChatRole.ASSISTANT, pieces_of(messages))
+    if most is not None and count_chars([shown]) > most:
+        return [piece for message in cut_messages([shown], most, cut_note) for piece in message.pieces]
+    return shown.pieces
 
 
 def judged_messages(response: AgentResponse) -> Sequence[ChatMessage]:
