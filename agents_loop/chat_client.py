@@ -17,6 +17,7 @@ from agents_loop.messages import (
     JsonValue,
     UsageContent,
 )
+from agents_loop.metering.calls import metered, metered_stream
 from agents_loop.updates import Response, ResponseUpdate, UpdateFields, merge_updates
 
 
@@ -117,7 +118,18 @@ class ChatClient(ABC):
 
     A client keeps no conversation: everything the model is to see stands in `messages`. It may be used by any
     number of callers at once. What an SDK raises reaches the caller as it was raised.
+
+    A call that is made within a loop's run is in that run's ledger, and a budget of the run may refuse it
+    (`BudgetExceededError`), whoever makes it. Subclasses need do nothing for that. A client that has a `model_id`
+    (a str) says which model it asks, so that a money budget knows the price before the call.
     """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "get_response" in cls.__dict__:
+            cls.get_response = metered(cls.get_response)  # pyright: ignore[reportAttributeAccessIssue]
+        if "get_streaming_response" in cls.__dict__:
+            cls.get_streaming_response = metered_stream(cls.get_streaming_response)
 
     @abstractmethod
     async def get_response(self, messages: Sequence[ChatMessage], options: ChatOptions | None = None) -> ChatResponse:

@@ -1,0 +1,155 @@
+"""How every call of a chat client is metered: `ChatClient` wraps the methods of its subclasses with these.
+
+A client may pass its calls on to another (a fallback, a cache, a logger). Such a call is kept once: as that of the
+client that made it in the end.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextvars import ContextVar
+from typing import Any, Final, TypeAlias
+
+from agents_loop.messages import ChatMessage, TextReasoningContent, UsageContent, UsageDetails, sum_usage
+from agents_loop.metering.meter import PHASE, Phase, begin, keep, keep_failed
+from agents_loop.streams import close_stream
+
+_Whole: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
+_Stream: TypeAlias = Callable[..., AsyncIterator[Any]]
+
+_CALL: Final[ContextVar[list[bool] | None]] = ContextVar("agents_loop_call", default=None)
+"""The call that is being made, for calls within it: a list whose one item says whether it has passed any on."""
+
+
+def metered(ask: _Whole) -> _Whole:
+    """A `get_response` whose calls are metered, where they are made within a run."""
+
+    @functools.wraps(ask)
+    async def get_response(self: Any, messages: Sequence[ChatMessage], options: Any = None) -> Any:
+        phase = PHASE.get()
+        if phase is None:
+            return await ask(self, messages, options)
+        meter = phase.meter
+        outer = _CALL.get()
+        is_passed_on = False
+        if outer is not None:
+            is_passed_on, outer[0] = not outer[0], True
+        if meter.is_guarded:
+            begin(phase, self, options, is_passed_on=is_passed_on)
+        call = [False]
+        token = _CALL.set(call)
+        started = meter.clock()
+        try:
+            response = await ask(self, messages, options)
+        except BaseException as error:
+            if not call[0]:
+                keep_failed(phase, self, options, error, None, meter.clock() - started)
+            raise
+        finally:
+            _CALL.reset(token)
+        if call[0]:
+            return response
+        usage = response.usage
+        seconds = meter.clock() - started
+        kept = (phase.role, phase.iteration, response.model_id, self, options, usage, seconds, response.finish_reason)
+        if meter.is_guarded or meter.parent is not None:
+            keep(phase, kept, lambda: (_characters(messages), _characters(response.messages)))
+            return response
+        meter.calls.append(kept)
+        phase.has_calls = True
+        if usage is not None:
+            phase.has_usage = True
+        return response
+
+    return get_response
+
+
+def metered_stream(ask: _Stream) -> _Stream:
+    """A `get_streaming_response` whose calls are metered, where they are made within a run."""
+
+    @functools.wraps(ask)
+    def get_streaming_response(self: Any, messages: Sequence[ChatMessage], options: Any = None) -> AsyncIterator[Any]:
+        stream = ask(self, messages, options)
+        phase = PHASE.get()
+        return stream if phase is None else _MeteredStream(phase, self, messages, options).updates(stream)
+
+    return get_streaming_response
+
+
+class _MeteredStream:
+    """One streamed call."""
+
+    def __init__(self, phase: Phase, client: Any, messages: Sequence[ChatMessage], options: Any) -> None:
+        self._phase = phase
+        self._client = client
+        self._messages = messages
+        self._options = options
+        self._call = [False]
+        self._usages: list[UsageDetails] = []
+        self._answered = 0
+        self._model: str | None = None
+        self._finish_reason: str | None = None
+
+    async def updates(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """The pieces, as they come; the call is kept however the stream ends."""
+        outer = _CALL.get()
+        clock = self._phase.meter.clock
+        try:
+            self._begin(outer)
+            started = clock()
+            try:
+                while True:
+                    # What the client does for a piece is done within this call; what its caller does with it is not.
+                    token = _CALL.set(self._call)
+                    try:
+                        update = await anext(stream)
+                    except StopAsyncIteration:
+                        break
+                    finally:
+                        _CALL.reset(token)
+                    self._see(update)
+                    yield update
+            except BaseException as error:
+                self._keep_broken(error, clock() - started)
+                raise
+            self._keep(clock() - started)
+        finally:
+            await close_stream(stream)
+
+    def _begin(self, outer: list[bool] | None) -> None:
+        is_passed_on = outer is not None and not outer[0]
+        if outer is not None:
+            outer[0] = True
+        if self._phase.meter.is_guarded:
+            begin(self._phase, self._client, self._options, is_passed_on=is_passed_on)
+
+    def _see(self, update: Any) -> None:
+        self._model = update.model_id or self._model
+        self._finish_reason = update.finish_reason or self._finish_reason
+        for content in update.contents:
+            if isinstance(content, UsageContent):
+                self._usages.append(content.details)
+        self._answered += _characters([update])
+
+    def _keep(self, seconds: float) -> None:
+        phase, usage = self._phase, sum_usage(self._usages)
+        model, outcome = self._model, self._finish_reason
+        if not self._call[0]:
+            kept = (phase.role, phase.iteration, model, self._client, self._options, usage, seconds, outcome)
+            keep(phase, kept, self._sizes)
+
+    def _keep_broken(self, error: BaseException, seconds: float) -> None:
+        """Keep a stream that broke or was left: what had come of it was used."""
+        if not self._call[0]:
+            came = self._sizes if self._answered else None
+            keep_failed(self._phase, self._client, self._options, error, sum_usage(self._usages), seconds, came)
+
+    def _sizes(self) -> tuple[int, int]:
+        return _characters(self._messages), self._answered
+
+
+def _characters(said: Sequence[Any]) -> int:
+    """The characters of messages, or of pieces."""
+    reasoning = [c for one in said for c in one.contents if isinstance(c, TextReasoningContent)]
+    return sum(len(one.text) for one in said) + sum(len(content.text) for content in reasoning)

@@ -1,0 +1,270 @@
+"""The meter of a run: its calls as they end, and its budgets. A run within a run reports to the outer one too."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Final, TypeAlias, TypeVar
+
+from agents_loop.failures import FailureCause, cause_of, cause_of_finish, usage_of_error
+from agents_loop.messages import UsageDetails, sum_usage
+from agents_loop.metering.budget import LoopBudget
+from agents_loop.metering.ledger import CANCELLED, OK, Ledger, LedgerEntry, Role
+from agents_loop.metering.prices import PriceList, Prices, require_list
+from agents_loop.metering.spending import LimitReachedError, Spending, estimated_usage, tokens_of, unknown_price
+
+T = TypeVar("T")
+
+Call: TypeAlias = "tuple[Role, int, str | None, Any, Any, UsageDetails | None, float, str | None]"
+"""What is kept of a call: role, iteration, the model that its reply names, the client, the options, usage, seconds, and
+the reply's finish reason or the failure's cause. An entry is made of it when the ledger is asked for, so that a run
+whose ledger nobody reads does not pay for it."""
+Characters: TypeAlias = Callable[[], tuple[int, int]]
+"""Gives the characters that were sent and received: what tokens are estimated by."""
+
+
+class Phase:
+    """A part of a run in which calls have one role: its agent's, or its evaluators'.
+
+    Args:
+        meter: The run's.
+        role: Who makes the calls.
+    """
+
+    __slots__ = ("has_calls", "has_usage", "iteration", "meter", "role")
+
+    def __init__(self, meter: RunMeter, role: Role) -> None:
+        self.meter = meter
+        self.role: Role = role
+        self.iteration = 0
+        self.has_calls = False
+        """Whether a call was kept; the engine takes it back before it asks again."""
+        self.has_usage = False
+        """Whether one of them reported what it used."""
+
+
+PHASE: Final[ContextVar[Phase | None]] = ContextVar("agents_loop_phase", default=None)
+"""Which part of which run the current code belongs to: set by the engine while it waits for one of the two."""
+
+
+class RunMeter:
+    """Meters one run.
+
+    Args:
+        clock: Seconds from any fixed point.
+        prices: The caller's.
+    """
+
+    __slots__ = ("calls", "clock", "is_guarded", "parent", "prices", "spending")
+
+    def __init__(self, clock: Callable[[], float], prices: Prices | None = None) -> None:
+        self.clock = clock
+        self.prices = PriceList(prices)
+        self.calls: list[Call] = []
+        self.parent = PHASE.get()
+        """The part of the run around this one."""
+        self.spending: Spending | None = None
+        self.is_guarded = self.parent is not None and self.parent.meter.is_guarded
+        """Whether a call may not be allowed: this run has a budget, or one around it."""
+
+    def guard(
+        self, budgets: Sequence[LoopBudget], resumed: Sequence[LoopBudget], earlier: Mapping[str, Any] | None
+    ) -> None:
+        """Bound the run.
+
+        Args:
+            budgets: For its whole life.
+            resumed: For what a resumed run spends from here on.
+            earlier: What the run had spent that this one continues.
+
+        Raises:
+            MissingExtraError: There is a money budget, no prices were given, and the list is not installed.
+        """
+        self.spending = Spending(budgets, resumed, earlier, self.clock)
+        self.is_guarded = True
+        if self.spending.counts_money and not self.prices.given:
+            require_list()
+
+    def require_price(self, client: Any, options: Any = None) -> None:
+        """See that what a client's model costs is known.
+
+        Raises:
+            ConfigurationError: It is not. A client that does not say its model is let pass where the caller gave
+                prices: its reply will name it.
+        """
+        model = _model_asked(client, options)
+        if (model is not None or not self.prices.given) and self.prices.cost_of((model,)) is None:
+            raise unknown_price(model)
+
+    def ledger(self, length: int) -> Ledger:
+        """The first calls, as entries."""
+        return Ledger([self._entry(call) for call in self.calls[:length]])
+
+    def used_since(self, position: int) -> UsageDetails | None:
+        """The sum of what the calls reported from a position on."""
+        usages = [call[5] for call in self.calls[position:] if call[5] is not None]
+        return sum_usage(usages) if usages else None
+
+    def owns(self, error: BaseException) -> bool:
+        """Whether an exception says that a budget of this run, or of one around it, is used up."""
+        meter: RunMeter | None = self
+        while meter is not None and isinstance(error, LimitReachedError):
+            if meter.spending is not None and meter.spending is error.spending:
+                return True
+            meter = None if meter.parent is None else meter.parent.meter
+        return False
+
+    async def in_time(self, waited_for: Awaitable[T]) -> T:
+        """What is waited for, unless the run's deadline comes first: then it is cancelled.
+
+        Raises:
+            LimitReachedError: The deadline came.
+        """
+        left_s = None if self.spending is None else self.spending.deadline_in_s
+        if self.spending is None or left_s is None:
+            return await waited_for
+        limit = asyncio.timeout(max(0.0, left_s))
+        try:
+            async with limit:
+                return await waited_for
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise self.spending.time_is_up() from error
+
+    def _entry(self, call: Call) -> LedgerEntry:
+        role, iteration, answered, client, options, usage, duration_s, outcome = call
+        names = (answered, _model_asked(client, options))
+        cost = None if usage is None else self.prices.cost_of(names)
+        if not isinstance(outcome, FailureCause) and outcome != CANCELLED:
+            outcome = cause_of_finish(outcome) or OK
+        return LedgerEntry(
+            role,
+            iteration,
+            names[0] or names[1],
+            usage,
+            None if cost is None or usage is None else cost(usage),
+            duration_s,
+            str(outcome),
+        )
+
+
+def check(phase: Phase) -> None:
+    """See whether a run, and those around it, may go on with a part of it.
+
+    Raises:
+        LimitReachedError: It may not.
+    """
+    around: Phase | None = phase
+    while around is not None:
+        if around.meter.spending is not None:
+            around.meter.spending.check(around.role)
+        around = around.meter.parent
+
+
+def begin(phase: Phase, client: Any, options: Any, *, is_passed_on: bool) -> None:
+    """A call is about to be made.
+
+    Args:
+        phase: In which part of a run.
+        client: Who is called.
+        options: The call's.
+        is_passed_on: Whether it is a call that was counted already, passed on from one client to another.
+
+    Raises:
+        LimitReachedError: A budget of the run, or of one around it, is used up: the call must not be made.
+        ConfigurationError: There is a money budget, and the model's price is not known.
+    """
+    if not is_passed_on:
+        check(phase)
+    around: Phase | None = phase
+    while around is not None:
+        spending = around.meter.spending
+        if spending is not None:
+            if spending.counts_money:
+                around.meter.require_price(client, options)
+            if not is_passed_on:
+                spending.begin(around.role)
+        around = around.meter.parent
+
+
+def keep(phase: Phase, call: Call, characters: Characters | None = None) -> None:
+    """Keep a call that is over, for its run and those around it, and count it against their budgets.
+
+    Args:
+        phase: In which part of a run it was made.
+        call: The call.
+        characters: For tokens that have to be estimated; `None`: what is not reported was not used.
+
+    Raises:
+        ConfigurationError: There is a money budget, and the model that answered has no price.
+    """
+    role, _, answered, client, options, usage, duration_s, outcome = call
+    unpriced: Exception | None = None
+    around: Phase | None = phase
+    while around is not None:
+        meter = around.meter
+        role = "evaluator" if around.role == "evaluator" else role
+        meter.calls.append((role, around.iteration, answered, client, options, usage, duration_s, outcome))
+        around.has_calls = True
+        around.has_usage = around.has_usage or usage is not None
+        if meter.spending is not None:
+            unpriced = _charge(around, meter.spending, call, characters) or unpriced
+        around = meter.parent
+    if unpriced is not None:
+        raise unpriced
+
+
+def keep_failed(
+    phase: Phase,
+    client: Any,
+    options: Any,
+    error: BaseException,
+    used: UsageDetails | None,
+    seconds: float,
+    characters: Characters | None = None,
+) -> None:
+    """Keep a call that raised; one that a budget did not allow was none."""
+    if isinstance(error, LimitReachedError):
+        return
+    outcome = cause_of(error) if isinstance(error, Exception) else CANCELLED
+    usage = usage_of_error(error) if used is None else used
+    keep(phase, (phase.role, phase.iteration, None, client, options, usage, seconds, outcome), characters)
+
+
+def keep_whole(
+    phase: Phase, usage: UsageDetails | None, seconds: float, characters: Characters | None, model: str | None = None
+) -> None:
+    """Keep a run of an agent, or a verdict, whose calls were not seen one by one, as one call."""
+    around: Phase | None = phase
+    while around is not None:
+        if around.meter.spending is not None:
+            around.meter.spending.begin(around.role)
+        around = around.meter.parent
+    keep(phase, (phase.role, phase.iteration, model, None, None, usage, seconds, None), characters)
+
+
+def _charge(phase: Phase, spending: Spending, call: Call, characters: Characters | None) -> Exception | None:
+    """Count a call against a run's budgets; gives what is wrong if its price is not known."""
+    _, _, answered, client, options, usage, _, _ = call
+    names = (answered, _model_asked(client, options))
+    tokens = tokens_of(usage)
+    if tokens is None and characters is not None:
+        usage = estimated_usage(*characters())
+        tokens = tokens_of(usage)
+        spending.estimated(names[0] or names[1])
+    if tokens is None or usage is None:
+        return None
+    cost_usd = None
+    if spending.counts_money:
+        cost_of = phase.meter.prices.cost_of(names)
+        cost_usd = None if cost_of is None else cost_of(usage)
+    spending.end(phase.role, *tokens, cost_usd or 0.0)
+    return unknown_price(names[0] or names[1]) if spending.counts_money and cost_usd is None else None
+
+
+def _model_asked(client: Any, options: Any) -> str | None:
+    """The model that a call is for, as far as its options or its client say."""
+    model: object = getattr(options, "model_id", None) or getattr(client, "model_id", None)
+    return model if isinstance(model, str) else None

@@ -1,0 +1,241 @@
+"""What a run has spent, and whether it may spend more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Final
+
+from agents_loop.errors import BudgetExceededError, ConfigurationError
+from agents_loop.messages import JsonValue, UsageDetails
+from agents_loop.metering.budget import LoopBudget
+from agents_loop.metering.ledger import Role
+
+_CHARACTERS_PER_TOKEN: Final = 4
+"""The usual rule of thumb for English."""
+
+
+class LimitReachedError(BudgetExceededError):
+    """A budget of a run is used up: the run ends with its answer so far.
+
+    Args:
+        message: Which limit, and what was used.
+        spending: Whose limit it is; `None` in a copy that was pickled.
+        is_deadline: Whether it is the time.
+    """
+
+    def __init__(self, message: str, spending: Spending | None = None, *, is_deadline: bool = False) -> None:
+        super().__init__(message)
+        self.spending = spending
+        self.is_deadline = is_deadline
+
+    def __reduce__(self) -> tuple[type[LimitReachedError], tuple[str]]:
+        return type(self), (str(self),)
+
+
+@dataclass(slots=True)
+class Spent:
+    """Amounts."""
+
+    tokens: int = 0
+    """Input and output."""
+    cached_tokens: int = 0
+    """The part of them that was read from a cache."""
+    cost_usd: float = 0.0
+    calls: int = 0
+    elapsed_s: float = 0.0
+
+    def minus(self, other: Spent) -> Spent:
+        """What was spent since."""
+        return Spent(*[getattr(self, field.name) - getattr(other, field.name) for field in fields(self)])
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A budget, and what was spent before it began to count."""
+
+    budget: LoopBudget
+    before: Spent
+
+    def left_to_s(self, elapsed_s: float) -> float:
+        """Seconds to its deadline; infinite without one."""
+        deadline_s = self.budget.deadline_s
+        return math.inf if deadline_s is None else deadline_s - (elapsed_s - self.before.elapsed_s)
+
+
+class Spending:
+    """What one run has spent, in the calls within it too, against its budgets.
+
+    Args:
+        budgets: Bound the run's whole life.
+        resumed: Bound what is spent from here on, in a run that continues another.
+        earlier: What `to_json` gave of the run that this one continues.
+        clock: Seconds from any fixed point.
+    """
+
+    def __init__(
+        self,
+        budgets: Sequence[LoopBudget],
+        resumed: Sequence[LoopBudget],
+        earlier: Mapping[str, Any] | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self.spent = Spent() if earlier is None else Spent(**earlier["spent"])
+        self._on_verdicts = Spent() if earlier is None else Spent(**earlier["on_verdicts"])
+        self._verdicts: int = 0 if earlier is None else int(earlier["verdicts"])
+        self._clock = clock
+        self._started_at = clock() - self.spent.elapsed_s
+        self._allowances = [Allowance(budget, Spent()) for budget in budgets]
+        if earlier is not None:
+            self._allowances += [Allowance(budget, replace(self.spent)) for budget in resumed]
+        self.counts_money = any(allowance.budget.max_cost_usd is not None for allowance in self._allowances)
+        self._has_deadline = any(allowance.budget.deadline_s is not None for allowance in self._allowances)
+        self._on_estimate = next((a.budget.on_estimate for a in self._allowances if a.budget.on_estimate), None)
+        self.keeps_back = True
+        """Whether there will be a verdict on the answer that the agent is about to give."""
+        self._kept_back = self._mean()
+
+    @property
+    def deadline_in_s(self) -> float | None:
+        """Seconds to the nearest deadline; `None` without one."""
+        if not self._has_deadline:
+            return None
+        elapsed_s = self._clock() - self._started_at
+        return min([allowance.left_to_s(elapsed_s) for allowance in self._allowances])
+
+    def check(self, role: Role) -> None:
+        """See whether a call may be made.
+
+        Raises:
+            LimitReachedError: It may not.
+        """
+        if self._has_deadline:
+            self.check_time()
+        spent = self.spent
+        for allowance in self._allowances:
+            budget, before = allowance.budget, allowance.before
+            kept = self._kept_back if role == "agent" and self.keeps_back and budget.keeps_back_verdict else _NOTHING
+            if budget.max_tokens is not None:
+                used = spent.tokens - before.tokens
+                kept_tokens = kept.tokens
+                if not budget.counts_cached_input:
+                    used -= spent.cached_tokens - before.cached_tokens
+                    kept_tokens -= kept.cached_tokens
+                if used + kept_tokens >= budget.max_tokens:
+                    raise self._reached(f"{budget.name}.max_tokens is {budget.max_tokens:,}", used, kept_tokens)
+            if budget.max_model_calls is not None:
+                used = spent.calls - before.calls
+                if used + kept.calls >= budget.max_model_calls:
+                    said = f"{budget.name}.max_model_calls is {budget.max_model_calls:,}"
+                    raise self._reached(said, None, kept.calls, unit="call")
+            if budget.max_cost_usd is not None:
+                cost = spent.cost_usd - before.cost_usd
+                if cost + kept.cost_usd >= budget.max_cost_usd:
+                    said = f"{budget.name}.max_cost_usd is {budget.max_cost_usd:g}"
+                    raise self._reached(f"{said}, and the run has spent ${cost:.6f}", None, kept.cost_usd, unit="$")
+
+    def check_time(self) -> None:
+        """See whether there is time left.
+
+        Raises:
+            LimitReachedError: There is none.
+        """
+        left_s = self.deadline_in_s
+        if left_s is not None and left_s <= 0:
+            raise self.time_is_up()
+
+    def time_is_up(self) -> LimitReachedError:
+        """What is raised at the nearest deadline."""
+        elapsed_s = self._clock() - self._started_at
+        budget = min(self._allowances, key=lambda allowance: allowance.left_to_s(elapsed_s)).budget
+        said = f"{budget.name}.deadline_s is {budget.deadline_s:g}, and that time is up"
+        return LimitReachedError(said, self, is_deadline=True)
+
+    def begin(self, role: Role) -> None:
+        """A call begins."""
+        self.spent.calls += 1
+        if role == "evaluator":
+            self._on_verdicts.calls += 1
+
+    def end(self, role: Role, tokens: int, cached_tokens: int, cost_usd: float) -> None:
+        """A call is over."""
+        for spent in (self.spent, self._on_verdicts) if role == "evaluator" else (self.spent,):
+            spent.tokens += tokens
+            spent.cached_tokens += cached_tokens
+            spent.cost_usd += cost_usd
+
+    def verdict_is_over(self) -> None:
+        """The evaluators have spoken: what that has cost says what the next time will need."""
+        self._verdicts += 1
+        self._kept_back = self._mean()
+
+    def estimated(self, model: str | None) -> None:
+        """Tell, once, that a model reports no usage."""
+        if self._on_estimate is not None:
+            name = "a model" if model is None else repr(model)
+            self._on_estimate(f"{name} reports no token usage: estimated as a token for every 4 characters")
+            self._on_estimate = None
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """What a run needs that continues this one."""
+        self.spent.elapsed_s = self._clock() - self._started_at
+        return {
+            "spent": asdict(self.spent),
+            "on_verdicts": asdict(self._on_verdicts),
+            "verdicts": self._verdicts,
+        }
+
+    def _mean(self) -> Spent:
+        if not self._verdicts:
+            return _NOTHING
+        total = self._on_verdicts
+        return Spent(
+            math.ceil(total.tokens / self._verdicts),
+            total.cached_tokens // self._verdicts,
+            total.cost_usd / self._verdicts,
+            math.ceil(total.calls / self._verdicts),
+        )
+
+    def _reached(self, said: str, tokens: int | None, kept: float, unit: str = "token") -> LimitReachedError:
+        calls = f"{self.spent.calls:,} call{'' if self.spent.calls == 1 else 's'}"
+        if tokens is not None:
+            said = f"{said}, and the run has used {tokens:,} token{'' if tokens == 1 else 's'} in {calls}"
+        elif unit == "call":
+            said = f"{said}, and the run has made {calls}"
+        if kept:
+            amount = f"${kept:.6f}" if unit == "$" else f"{kept:,} {unit}{'' if kept == 1 else 's'}"
+            return LimitReachedError(f"{said}; {amount} kept back for the verdict: the next call was not made", self)
+        return LimitReachedError(f"{said}: the next call was not made", self)
+
+
+_NOTHING: Final = Spent()
+
+
+def tokens_of(usage: UsageDetails | None) -> tuple[int, int] | None:
+    """A call's tokens, and the part of them that came from a cache; `None` where they were not reported."""
+    if usage is None:
+        return None
+    cached = usage.cached_input_token_count or 0
+    if usage.input_token_count is None or usage.output_token_count is None:
+        total = usage.total_token_count
+        return None if total is None else (total, min(cached, total))
+    return usage.input_token_count + usage.output_token_count, min(cached, usage.input_token_count)
+
+
+def estimated_usage(asked: int, answered: int) -> UsageDetails:
+    """The usage of a call by its characters."""
+    return UsageDetails(math.ceil(asked / _CHARACTERS_PER_TOKEN), math.ceil(answered / _CHARACTERS_PER_TOKEN))
+
+
+def unknown_price(model: str | None, budget_name: str = "budget") -> ConfigurationError:
+    """What is raised where a money budget can't be kept."""
+    if model is None:
+        return ConfigurationError(
+            f"{budget_name}.max_cost_usd needs to know the price of every model, and a client does not say which model "
+            'it asks: give it a model_id, or a price for all such calls: prices={"*": ModelPrice(...)}'
+        )
+    return ConfigurationError(
+        f"{budget_name}.max_cost_usd needs the price of {model!r}, which is not known: give it as "
+        f"LoopAgentOptions(prices={{{model!r}: ModelPrice(...)}})"
+    )
