@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
 from agents_loop.adapting import ChatClientLike, as_chat_client
 from agents_loop.chat_client import ChatOptions, ChatResponse
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.asking import NoVerdict, ask, verdict_text
+from agents_loop.judging.careful import CarefulJudge, check_confidence
+from agents_loop.judging.contradictions import contradiction_in
 from agents_loop.judging.feedback import FeedbackFilter, screen_feedback, screened
 from agents_loop.judging.policy import JudgeFailurePolicy
 from agents_loop.judging.prompt import (
@@ -26,15 +28,28 @@ from agents_loop.judging.prompt import (
     render_instructions,
 )
 from agents_loop.judging.reading import VerdictReading, read_reply
-from agents_loop.judging.shown import earlier_messages
+from agents_loop.judging.requirements.judge import RequirementsJudge
+from agents_loop.judging.shown import Piece, answer_pieces, earlier_messages, request_text
 from agents_loop.judging.sizes import check_limit
 from agents_loop.judging.trimming import ShownLimits, tighter
-from agents_loop.judging.verdict import DONE_VERDICT_MARKER, MORE_VERDICT_MARKER, VERDICT_FORMAT
+from agents_loop.judging.verdict import (
+    DONE_VERDICT_MARKER,
+    MORE_VERDICT_MARKER,
+    UNKNOWN_GAP,
+    VerdictField,
+    check_fields,
+    further_names,
+    verdict_format,
+)
+from agents_loop.judging.verdict_wording import closing, reply_instructions
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
-from agents_loop.messages import ChatMessage, ChatRole
+from agents_loop.messages import ChatMessage, ChatRole, JsonValue
 from agents_loop.templates import fill
+
+JudgeDesign: TypeAlias = Literal["verdict", "requirements"]
+JUDGE_DESIGNS: Final[tuple[str, ...]] = get_args(JudgeDesign)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +58,10 @@ class AIJudgeLoopEvaluatorOptions:
 
     Raises:
         TypeError: `criteria` is a str, or holds something else than str; a limit is not an int; `feedback_filter` is
-            not callable.
-        ConfigurationError: `chat_options` holds tools; `judge_sees` is unknown; a limit is less than 200.
+            not callable; `verdict_fields` is a str; a number is none.
+        ConfigurationError: `chat_options` holds tools; `judge_sees`, `design` or a verdict's field is unknown; a limit
+            is less than 200; a threshold or margin is not from 0 to 1; `samples` is less than 1; an option is not for
+            the design.
     """
 
     instructions: str | None = None
@@ -57,6 +74,26 @@ class AIJudgeLoopEvaluatorOptions:
     `None`: `DEFAULT_FEEDBACK_MESSAGE_TEMPLATE`."""
     feedback_filter: FeedbackFilter | None = screen_feedback
     """What of the judge's gap text the agent hears, before it is put into the template. `None`: all of it."""
+    design: JudgeDesign = "verdict"
+    """`"verdict"`: one call, and the judge's boolean decides. `"requirements"`: what the request demands is listed once
+    for a run; code decides what can be counted, and the judge is asked about each other demand by itself."""
+    confidence_threshold: float | None = None
+    """From which probability on "yes" is a yes, from 0 to 1, where the client gives log probabilities; of each demand,
+    or of the verdict. `None`: the design's own."""
+    confidence_margin: float = 0.1
+    """How near to the threshold a probability is unsure, so that the judge is asked again."""
+    samples: int = 1
+    """How many verdicts are asked for at most where the first is unsure: near the threshold, or still contradicting
+    itself after that was pointed out. More than half must pass, and the mean of their probabilities must reach the
+    threshold. A temperature above 0 makes them differ."""
+    escalate_to: ChatClientLike | None = None
+    """Who is asked where the verdict is unsure still; its boolean decides. It is not sent `chat_options.model_id`."""
+    verdict_fields: Collection[VerdictField] = ()
+    """What the verdict holds besides: `"reasoning"` and `"score"` are recorded, `"impossible"` ends the run. A
+    `JudgeVerdict` of yours that has such fields, as the `response_format`, does the same."""
+    ask_again_on_contradiction: bool = False
+    """Whether a verdict that contradicts itself is pointed out to the judge, once, and does not pass if that does not
+    help. With any of the four options above it is in any case; `False`: it is recorded, and the boolean decides."""
     judge_sees: JudgeSees = "response"
     """The answer alone; `"messages"`: all messages of the response, with tool calls and results; `"conversation"`:
     what was said in the run before, too."""
@@ -79,12 +116,29 @@ class AIJudgeLoopEvaluatorOptions:
         for criterion in self.criteria or ():
             if not isinstance(criterion, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(f"criteria must hold str, not {type(criterion).__name__}")
+        check_fields(self.verdict_fields)
+        check_confidence(self.confidence_threshold, self.confidence_margin, self.samples)
+        self._check_design()
         if self.feedback_filter is not None and not callable(self.feedback_filter):
             raise TypeError(f"feedback_filter must be callable or None, not {self.feedback_filter!r}")
         if self.judge_sees not in JUDGE_SEES:
             raise ConfigurationError(f"judge_sees must be one of {', '.join(JUDGE_SEES)}, not {self.judge_sees!r}")
         check_limit("max_answer_chars", self.max_answer_chars)
         check_limit("max_conversation_chars", self.max_conversation_chars)
+
+    def _check_design(self) -> None:
+        if self.design not in JUDGE_DESIGNS:
+            raise ConfigurationError(f"design must be one of {', '.join(JUDGE_DESIGNS)}, not {self.design!r}")
+        if self.design == "verdict":
+            return
+        if self.verdict_fields or self.samples > 1 or self.escalate_to is not None or self.ask_again_on_contradiction:
+            raise ConfigurationError(
+                "verdict_fields, samples, escalate_to and ask_again_on_contradiction are for the design 'verdict' alone"
+            )
+        if self.instructions is not None or (self.chat_options and self.chat_options.response_format is not None):
+            raise ConfigurationError("instructions and a response_format are for the design 'verdict' alone")
+        if self.judge_sees == "conversation":
+            raise ConfigurationError("the design 'requirements' looks at the response or its messages alone")
 
 
 class AIJudgeLoopEvaluator(LoopEvaluator):
@@ -118,10 +172,7 @@ Go through everything the request asks for, stated limits and formats included, 
 The response is complete only if nothing is missing, unfinished, promised for later, or merely claimed to be there. \
 When in doubt, it is not complete.{CRITERIA_PLACEHOLDER}
 
-Reply with one JSON object of two fields, in this order: "gapAnalysis", a string that names each thing that is missing \
-or wrong (empty if nothing is), then "answered", true if the response is complete and false otherwise. If you can't \
-write JSON, write what is missing and then, on a line of its own, {DONE_VERDICT_MARKER} if the response is complete or \
-{MORE_VERDICT_MARKER} if it is not."""
+{reply_instructions()}"""
 
     DEFAULT_FEEDBACK_MESSAGE_TEMPLATE: ClassVar[str] = f"""\
 Your last response does not fully address the original request yet. What is missing or wrong:
@@ -135,15 +186,47 @@ Please go on and deliver the complete answer."""
         given = options.instructions
         self._client = as_chat_client(judge_client, name="judge_client")
         self._options = options
-        instructions = self.DEFAULT_INSTRUCTIONS if given is None else given
+        asked = options.chat_options or ChatOptions()
+        further = further_names(options.verdict_fields, asked.response_format)
+        default = self.DEFAULT_INSTRUCTIONS.replace(reply_instructions(), reply_instructions(further))
+        instructions = default if given is None else given
+        self._closing = closing(further)
         self._system = ChatMessage(ChatRole.SYSTEM, render_instructions(instructions, options.criteria or ()))
         self._instructions = instructions if has_counters(instructions) else None
         template = options.feedback_message_template
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
         self._template_counts = has_counters(self._template)
         self._limits = ShownLimits(options.max_answer_chars, options.max_conversation_chars)
-        asked = options.chat_options or ChatOptions()
-        self._chat_options = replace(asked, response_format=asked.response_format or VERDICT_FORMAT)
+        self._chat_options = replace(asked, response_format=asked.response_format or verdict_format(further))
+        self._careful = self._careful_judge(further)
+        self._requirements: RequirementsJudge | None = None
+        if options.design == "requirements":
+            threshold = options.confidence_threshold
+            self._requirements = RequirementsJudge(
+                self._client, asked, options.on_failure, options.new_nonce, options.criteria or (), threshold
+            )
+
+    def _careful_judge(self, further: Collection[str]) -> CarefulJudge | None:
+        """Who judges where one reply may not be enough."""
+        options = self._options
+        if options.design != "verdict":
+            return None
+        stronger = None
+        if options.escalate_to is not None:
+            stronger = as_chat_client(options.escalate_to, name="escalate_to")
+        threshold, again = options.confidence_threshold, options.ask_again_on_contradiction
+        if not (further or again or threshold is not None or options.samples > 1 or stronger is not None):
+            return None
+        return CarefulJudge(
+            client=self._client,
+            chat_options=self._chat_options,
+            policy=options.on_failure,
+            names=further,
+            threshold=threshold,
+            margin=options.confidence_margin,
+            samples=options.samples,
+            stronger=stronger,
+        )
 
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
         """What the judge is sent: a system and a user message. No model is called."""
@@ -162,6 +245,7 @@ Please go on and deliver the complete answer."""
             sees=sees,
             earlier=earlier_messages(context) if sees == "conversation" else (),
             evidence=context.evidence,
+            closing=self._closing,
             max_answer_chars=limits.answer,
             max_conversation_chars=limits.conversation,
         )
@@ -178,6 +262,10 @@ Please go on and deliver the complete answer."""
         Raises:
             JudgeFailedError: The judge's reply was cut off, refused or filtered, and the policy is to raise.
         """
+        if self._requirements is not None:
+            return await self._by_requirements(self._requirements, context)
+        if self._careful is not None:
+            return await self._carefully(self._careful, context)
         reading = await ask(
             self._client,
             self.build_messages(context),
@@ -193,6 +281,38 @@ Please go on and deliver the complete answer."""
             return LoopEvaluation.stop(details=_details(reading))
         return LoopEvaluation.continue_(self._feedback(reading.gap, context), details=_details(reading))
 
+    async def _carefully(self, judge: CarefulJudge, context: LoopContext) -> LoopEvaluation:
+        def prompt(times: int) -> list[ChatMessage] | None:
+            return self._shorter_messages(context, times) if times else self.build_messages(context)
+
+        outcome = await judge.judge(prompt, context)
+        if isinstance(outcome, NoVerdict):
+            return outcome.evaluation()
+        if outcome.impossible is not None:
+            return LoopEvaluation.abort(outcome.impossible, score=outcome.score, details=outcome.details)
+        if outcome.answered:
+            return LoopEvaluation.stop(score=outcome.score, details=outcome.details)
+        feedback = self._feedback(outcome.gap, context)
+        return LoopEvaluation.continue_(feedback, score=outcome.score, details=outcome.details)
+
+    async def _by_requirements(self, judge: RequirementsJudge, context: LoopContext) -> LoopEvaluation:
+        opinion = await judge.judge(request_text(context.initial_messages), partial(self._answer, context), context)
+        if isinstance(opinion, NoVerdict):
+            return opinion.evaluation()
+        if opinion.answered:
+            return LoopEvaluation.stop(score=opinion.score, details=opinion.details)
+        feedback = self._feedback(opinion.gap or UNKNOWN_GAP, context)
+        return LoopEvaluation.continue_(feedback, score=opinion.score, details=opinion.details)
+
+    def _answer(self, context: LoopContext, times: int) -> list[Piece] | None:
+        """What is judged, cut for the how manieth time."""
+        limits = self._limits if times == 0 else tighter(self._limits, context, times)
+        if limits is None:
+            return None
+        return answer_pieces(
+            context.last_response, all_messages=self._options.judge_sees == "messages", most=limits.answer
+        )
+
     def _feedback(self, gap: str, context: LoopContext) -> str:
         heard = screened(gap, self._options.feedback_filter)
         if not self._template_counts:
@@ -204,5 +324,14 @@ def _read(response: ChatResponse) -> VerdictReading:
     return read_reply(verdict_text(response))
 
 
-def _details(reading: VerdictReading) -> dict[str, object]:
-    return {"answered": reading.answered, "gapAnalysis": reading.gap, "readable": reading.readable}
+def _details(reading: VerdictReading) -> dict[str, JsonValue]:
+    details: dict[str, JsonValue] = {
+        "answered": reading.answered,
+        "gapAnalysis": reading.gap,
+        "readable": reading.readable,
+    }
+    if reading.answered and reading.fields is not None:
+        said = contradiction_in(reading.answered, reading.fields)
+        if said is not None:
+            details["contradiction"] = said
+    return details

@@ -14,7 +14,7 @@ from agents_loop.judging.feedback import screen_feedback
 from agents_loop.judging.full_reading import FullReading, read_fully
 from agents_loop.judging.logprobs import with_logprobs
 from agents_loop.judging.policy import JudgeFailurePolicy
-from agents_loop.judging.several import ends, gap_of, is_unsure, mean_probability, mean_score, passes
+from agents_loop.judging.several import ends, gap_of, is_unsure, mean_probability, passes, score_of
 from agents_loop.judging.verdict import UNKNOWN_GAP
 from agents_loop.loop.context import LoopContext
 from agents_loop.messages import ChatMessage, JsonValue
@@ -58,8 +58,8 @@ class CarefulJudge:
     samples: int
     stronger: ChatClient | None
 
-    async def judge(self, prompt: Prompt, context: LoopContext) -> Outcome | NoVerdict | FullReading:
-        """Judge the latest response; a reading is given back where the first reply is unreadable.
+    async def judge(self, prompt: Prompt, context: LoopContext) -> Outcome | NoVerdict:
+        """Judge the latest response.
 
         Raises:
             JudgeFailedError: A reply was cut off, refused, filtered or unreadable, and the policy is to raise.
@@ -68,8 +68,11 @@ class CarefulJudge:
         """
         judgment = _Judgment(self, prompt, context)
         first = await judgment.asked_again_if_contradictory()
-        if isinstance(first, NoVerdict) or not first.readable:
+        if isinstance(first, NoVerdict):
             return first
+        if not first.readable:
+            details = {**first.to_json(self.names), "calls": judgment.calls}
+            return Outcome(answered=False, gap=first.verdict.gap, impossible=None, score=None, details=details)
         readings = [first]
         while self._is_unsure(readings) and len(readings) < self.samples:
             another = await judgment.ask(sample=len(readings))
@@ -77,12 +80,12 @@ class CarefulJudge:
                 break
             readings.append(another)
         if self.stronger is None or not self._is_unsure(readings):
-            return self._outcome(readings, readings, self.threshold, judgment.calls)
+            return self._outcome(readings, readings, passes(readings, self.threshold), judgment.calls)
         last = await judgment.asked_again_if_contradictory(self.stronger)
         if isinstance(last, NoVerdict) or not last.readable:
-            weaker = self._outcome(readings, readings, self.threshold, judgment.calls)
-            return weaker._replace(answered=False, impossible=None, details={**weaker.details, "escalated": "failed"})
-        outcome = self._outcome([last], readings, None, judgment.calls)
+            outcome = self._outcome(readings, readings, False, judgment.calls)  # noqa: FBT003 - what is unsure
+            return outcome._replace(impossible=None, details={**outcome.details, "escalated": "failed"})
+        outcome = self._outcome([last], readings, last.passes, judgment.calls)
         return outcome._replace(details={**outcome.details, "escalated": "judged"})
 
     def options_for(self, sample: int, *, is_stronger: bool) -> ChatOptions:
@@ -98,18 +101,22 @@ class CarefulJudge:
         return is_unsure(readings, self.threshold, self.margin)
 
     def _outcome(
-        self, deciding: Sequence[FullReading], of_client: Sequence[FullReading], threshold: float | None, calls: int
+        self,
+        deciding: Sequence[FullReading],
+        of_judge: Sequence[FullReading],
+        answered: bool,  # noqa: FBT001 - the verdict itself
+        calls: int,
     ) -> Outcome:
-        answered = passes(deciding, threshold)
         shown = next((reading for reading in deciding if reading.passes == answered), deciding[0])
         details = shown.to_json(self.names)
         if self.threshold is not None:
-            details["probability"] = mean_probability(of_client)
+            details["probability"] = mean_probability(of_judge)
         details["calls"] = calls
-        if len(of_client) > 1:
-            details["samples"] = [{**one.to_json(self.names), "probability": one.probability} for one in of_client]
+        if len(of_judge) > 1:
+            details["samples"] = [{**one.to_json(self.names), "probability": one.probability} for one in of_judge]
         why = _why_impossible(deciding) if ends(deciding) else None
-        return Outcome(answered, gap_of(deciding), why, mean_score(deciding), details)
+        score = score_of(deciding, of_judge, self.threshold, answered=answered)
+        return Outcome(answered, gap_of(deciding), why, score, details)
 
 
 def _why_impossible(readings: Sequence[FullReading]) -> str:

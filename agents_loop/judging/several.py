@@ -16,11 +16,22 @@ def mean_probability(readings: Sequence[FullReading]) -> float | None:
     return _mean([reading.probability for reading in readings])
 
 
-def mean_score(readings: Sequence[FullReading]) -> float | None:
-    """The mean of the scores of those that don't contradict themselves; of their probabilities where none has one."""
-    clear = [reading for reading in readings if reading.contradiction is None]
+def score_of(
+    deciding: Sequence[FullReading], of_judge: Sequence[FullReading], threshold: float | None, *, answered: bool
+) -> float | None:
+    """The mean of the deciding ones' own scores; where there is none, of the judge's probabilities.
+
+    A probability on the wrong side of the threshold is moved to it, so that no answer that did not pass is above one
+    that did. What contradicts itself has no score.
+    """
+    clear = [reading for reading in deciding if reading.contradiction is None]
     own = _mean([reading.score for reading in clear])
-    return mean_probability(clear) if own is None else own
+    if own is not None or not clear:
+        return own
+    sure = mean_probability([reading for reading in of_judge if reading.contradiction is None])
+    if sure is None or threshold is None:
+        return sure
+    return max(sure, threshold) if answered else min(sure, threshold)
 
 
 def _mean(numbers: Sequence[float | None]) -> float | None:
