@@ -65,6 +65,10 @@ if TYPE_CHECKING:
     )
     from agents_loop.evaluators.delegate import DelegateLoopEvaluator
     from agents_loop.evaluators.evidence import EvidenceLoopEvaluator, EvidenceLoopEvaluatorOptions
+    from agents_loop.evaluators.iteration_strategy import (
+        IterationStrategyLoopEvaluator,
+        IterationStrategyLoopEvaluatorOptions,
+    )
     from agents_loop.evaluators.panel import PanelLoopEvaluator, PanelLoopEvaluatorOptions
     from agents_loop.evaluators.rubric import RubricLoopEvaluator, RubricLoopEvaluatorOptions
     from agents_loop.evaluators.todo_completion import TodoCompletionLoopEvaluator, TodoCompletionLoopEvaluatorOptions
@@ -104,6 +108,18 @@ if TYPE_CHECKING:
         UsageContent,
         UsageDetails,
     )
+    from agents_loop.strategy.detectors import SignalDetector
+    from agents_loop.strategy.history import IterationStrategy
+    from agents_loop.strategy.signals import (
+        Confidence,
+        HallucinationFinding,
+        HallucinationReport,
+        IterationSignals,
+        UnmetRequirement,
+        UserFeedback,
+        ValidationFailure,
+    )
+    from agents_loop.strategy.thresholds import StrategyThresholds
     from agents_loop.tools import FunctionTool, ToolContext, tool
 
 __version__ = "0.1.0"
@@ -162,6 +178,10 @@ _HOMES = {
     "evaluators.completion_marker": ("CompletionMarkerLoopEvaluator", "CompletionMarkerLoopEvaluatorOptions"),
     "evaluators.delegate": ("DelegateLoopEvaluator",),
     "evaluators.evidence": ("EvidenceLoopEvaluator", "EvidenceLoopEvaluatorOptions"),
+    "evaluators.iteration_strategy": (
+        "IterationStrategyLoopEvaluator",
+        "IterationStrategyLoopEvaluatorOptions",
+    ),
     "evaluators.panel": ("PanelLoopEvaluator", "PanelLoopEvaluatorOptions"),
     "evaluators.rubric": ("RubricLoopEvaluator", "RubricLoopEvaluatorOptions"),
     "evaluators.todo_completion": ("TodoCompletionLoopEvaluator", "TodoCompletionLoopEvaluatorOptions"),
@@ -201,6 +221,18 @@ _HOMES = {
         "UsageContent",
         "UsageDetails",
     ),
+    "strategy.detectors": ("SignalDetector",),
+    "strategy.history": ("IterationStrategy",),
+    "strategy.signals": (
+        "Confidence",
+        "HallucinationFinding",
+        "HallucinationReport",
+        "IterationSignals",
+        "UnmetRequirement",
+        "UserFeedback",
+        "ValidationFailure",
+    ),
+    "strategy.thresholds": ("StrategyThresholds",),
     "tools": ("FunctionTool", "ToolContext", "tool"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -234,6 +266,7 @@ __all__ = [
     "Check",
     "CompletionMarkerLoopEvaluator",
     "CompletionMarkerLoopEvaluatorOptions",
+    "Confidence",
     "ConfigurationError",
     "ContextProvider",
     "DataContent",
@@ -251,8 +284,14 @@ __all__ = [
     "FunctionCallContent",
     "FunctionResultContent",
     "FunctionTool",
+    "HallucinationFinding",
+    "HallucinationReport",
     "IterationRecord",
+    "IterationSignals",
     "IterationStarted",
+    "IterationStrategy",
+    "IterationStrategyLoopEvaluator",
+    "IterationStrategyLoopEvaluatorOptions",
     "JsonSchemaFormat",
     "JudgeFailedError",
     "JudgeFailurePolicy",
@@ -279,7 +318,9 @@ __all__ = [
     "RubricLoopEvaluatorOptions",
     "ServiceNotFoundError",
     "SessionStateError",
+    "SignalDetector",
     "StopReason",
+    "StrategyThresholds",
     "StreamClosedError",
     "TextContent",
     "TextReasoningContent",
@@ -290,9 +331,12 @@ __all__ = [
     "ToolApprovalRequestContent",
     "ToolApprovalResponseContent",
     "ToolContext",
+    "UnmetRequirement",
     "UriContent",
     "UsageContent",
     "UsageDetails",
+    "UserFeedback",
+    "ValidationFailure",
     "__version__",
     "accept_answer",
     "as_agent",

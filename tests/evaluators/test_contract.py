@@ -24,6 +24,8 @@ from agents_loop import (
     CompletionMarkerLoopEvaluator,
     DelegateLoopEvaluator,
     EvidenceLoopEvaluator,
+    IterationSignals,
+    IterationStrategyLoopEvaluator,
     LoopContext,
     LoopEvaluation,
     LoopEvaluator,
@@ -32,6 +34,7 @@ from agents_loop import (
     RubricLoopEvaluator,
     TodoCompletionLoopEvaluator,
     TodoProvider,
+    ValidationFailure,
     check,
 )
 from agents_loop.testing import ScriptedChatClient, assert_evaluator_is_stateless
@@ -75,6 +78,15 @@ def rubric() -> LoopEvaluator:
     return RubricLoopEvaluator(ScriptedChatClient(graded), [RubricCriterion("done", "It says so.")])
 
 
+def signalled(context: LoopContext) -> IterationSignals:
+    done = "DONE" in context.last_response.text
+    return IterationSignals(validation_failures=() if done else [ValidationFailure("MISSING", "say it")])
+
+
+def strategy() -> LoopEvaluator:
+    return IterationStrategyLoopEvaluator([signalled])
+
+
 def todos() -> LoopEvaluator:
     return TodoCompletionLoopEvaluator()
 
@@ -112,7 +124,7 @@ class ProvidedAgent(RecordingAgent):
         return next((provider for provider in self._providers if isinstance(provider, service_type)), None)
 
 
-MAKERS = [judge, marker, delegate, checked, evidence, panel, rubric, todos, background_tasks]
+MAKERS = [judge, marker, delegate, checked, evidence, panel, rubric, strategy, todos, background_tasks]
 """Each makes an evaluator that is satisfied with an iteration whose answer holds DONE, and with no other."""
 
 

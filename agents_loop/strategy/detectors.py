@@ -1,0 +1,146 @@
+"""Detectors: what finds signals in an answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from inspect import isawaitable
+from typing import Final, TypeAlias, cast
+
+from agents_loop.checks.check import Check
+from agents_loop.judging.voting import is_without_verdict
+from agents_loop.loop.asking import ask
+from agents_loop.loop.context import LoopContext
+from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.evaluator import LoopEvaluator
+from agents_loop.strategy.signals import IterationSignals, UnmetRequirement, ValidationFailure
+
+CHECK_FAILED: Final = "CHECK_FAILED"
+"""The code of the validation failure that a failed check is."""
+
+
+class SignalDetector(ABC):
+    """Finds out about an answer.
+
+    As an evaluator it keeps no state of its own: one instance may serve any number of runs at once. What its model
+    calls use it tells `context.report_usage`.
+    """
+
+    @abstractmethod
+    async def detect(self, context: LoopContext) -> IterationSignals:
+        """What is to be said of the latest answer; `IterationSignals()` if nothing is wrong with it.
+
+        What this raises ends the run, and reaches the loop's caller as it was raised.
+        """
+
+
+DetectorLike: TypeAlias = (
+    "SignalDetector | LoopEvaluator | Callable[[LoopContext], IterationSignals | Awaitable[IterationSignals]]"
+)
+"""A detector, an evaluator, or a function of the context, which may be async."""
+
+
+class EvaluatorSignalDetector(SignalDetector):
+    """Takes an evaluator's word as signals.
+
+    Its score is the quality. A failed check is a validation failure with the code `CHECK_FAILED`; a rubric's criteria
+    that are not met, and what any other evaluator wants the agent to hear, are unmet requirements; an abort says that
+    the task is impossible, a question is passed on; and where a judge gave no verdict,
+    nothing is clear.
+
+    Args:
+        evaluator: Who judges.
+
+    Raises:
+        TypeError: It is no evaluator.
+    """
+
+    def __init__(self, evaluator: LoopEvaluator) -> None:
+        if not isinstance(evaluator, LoopEvaluator):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"evaluator must be a LoopEvaluator, not {type(evaluator).__name__}")
+        self._evaluator = evaluator
+
+    async def detect(self, context: LoopContext) -> IterationSignals:
+        """Ask the evaluator."""
+        word = await ask(self._evaluator, context)
+        if word.decision == "stop":
+            return IterationSignals(quality=word.score)
+        if word.decision == "abort":
+            return IterationSignals(impossible=word.reason, quality=word.score)
+        if word.question is not None:
+            return IterationSignals(question=word.question, quality=word.score)
+        if is_without_verdict(word):
+            return IterationSignals(unclear=word.note or f"{type(self._evaluator).__name__} gave no verdict")
+        if isinstance(self._evaluator, Check):
+            failure = ValidationFailure(CHECK_FAILED, _problem(word), path=self._evaluator.name)
+            return IterationSignals(validation_failures=(failure,), quality=word.score)
+        unmet = tuple(_unmet_criteria(word)) or (_unmet(type(self._evaluator).__name__, word),)
+        return IterationSignals(unmet_requirements=unmet, quality=word.score)
+
+
+class FunctionSignalDetector(SignalDetector):
+    """Lets a function find the signals.
+
+    Args:
+        detect: Takes the context and gives `IterationSignals`, or an awaitable of them.
+
+    Raises:
+        TypeError: `detect` is not callable.
+    """
+
+    def __init__(self, detect: Callable[[LoopContext], IterationSignals | Awaitable[IterationSignals]]) -> None:
+        if not callable(detect):
+            raise TypeError(f"detect must be callable, not {type(detect).__name__}")
+        self._detect = detect
+
+    async def detect(self, context: LoopContext) -> IterationSignals:
+        """Ask the function."""
+        given = self._detect(context)
+        return await given if isawaitable(given) else given
+
+
+def as_detector(given: DetectorLike) -> SignalDetector:
+    """A detector of a detector, an evaluator or a function.
+
+    Raises:
+        TypeError: It is nothing of these.
+    """
+    if isinstance(given, SignalDetector):
+        return given
+    if isinstance(given, LoopEvaluator):
+        return EvaluatorSignalDetector(given)
+    if not callable(given):
+        raise TypeError(f"detectors must hold detectors, evaluators or functions, not {type(given).__name__}")
+    return FunctionSignalDetector(given)
+
+
+def _problem(word: LoopEvaluation) -> str:
+    details = _mapping(word.details)
+    found = details.get("problem")
+    return found if isinstance(found, str) and found.strip() else _heard(word)
+
+
+def _unmet_criteria(word: LoopEvaluation) -> Iterator[UnmetRequirement]:
+    """Of an evaluation whose details tell criteria: those that are not met."""
+    criteria = _mapping(word.details).get("criteria")
+    for each in cast("list[object]", criteria) if isinstance(criteria, list) else ():
+        result = _mapping(each)
+        if result.get("verdict") != "not_met":
+            continue
+        name, reason = str(result.get("id")), result.get("reason")
+        description = f"{name}: {reason}" if isinstance(reason, str) and reason.strip() else f"{name} is not met"
+        yield UnmetRequirement(description, required=result.get("required") is not False, key=name)
+
+
+def _unmet(name: str, word: LoopEvaluation) -> UnmetRequirement:
+    return UnmetRequirement(_heard(word), key=name)
+
+
+def _heard(word: LoopEvaluation) -> str:
+    """What the agent was to hear."""
+    texts = [word.feedback or "", *(message.text for message in word.messages or ())]
+    return "\n".join(text for text in texts if text.strip()) or "more is wanted"
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,108 @@
+"""The iterations before, as far as the strategy goes by them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from statistics import pstdev
+
+from agents_loop.strategy.thresholds import MOST_FAILURES, SAME_FOR, StrategyThresholds
+from agents_loop.strategy.triggers import Trigger, TriggerType
+
+
+class IterationStrategy(StrEnum):
+    """What is done about an answer."""
+
+    RETRY = "retry"
+    """The agent writes the answer anew."""
+    REFINE = "refine"
+    """The agent keeps the answer and changes what is wrong."""
+    EXPAND = "expand"
+    """The agent keeps the answer and adds to it."""
+    SIMPLIFY = "simplify"
+    """The agent does less, and that right."""
+    FINAL_RETRY = "final_retry"
+    """The agent tries once more, and mends everything at once."""
+    ACCEPT = "accept"
+    """The loop asks for no more."""
+    ESCALATE = "escalate"
+    """A person is asked."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the agent is run again."""
+        return self not in (IterationStrategy.ACCEPT, IterationStrategy.ESCALATE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """An iteration, what was wrong with its answer, and the strategy that was chosen for the next one."""
+
+    iteration: int
+    triggers: tuple[Trigger, ...] = ()
+    quality: float | None = None
+    strategy: IterationStrategy | None = None
+    """`None`: not chosen yet."""
+
+
+def is_better(later: Attempt, earlier: Attempt, thresholds: StrategyThresholds) -> bool:
+    """Whether an answer is better: by its quality, or, where one of the two is not known, by the triggers' severity."""
+    if later.quality is not None and earlier.quality is not None:
+        return round(later.quality - earlier.quality, 9) > thresholds.min_improvement
+    return round(_severity(later) - _severity(earlier), 9) < 0
+
+
+def mean_gain(attempts: Sequence[Attempt]) -> float | None:
+    """The gain of quality for each iteration, from the first that is known to the last; `None` with fewer than two."""
+    known = [(attempt.iteration, attempt.quality) for attempt in attempts if attempt.quality is not None]
+    if len(known) < 2:  # noqa: PLR2004 - a gain needs two
+        return None
+    (first, was), (last, now) = known[0], known[-1]
+    return round((now - was) / (last - first), 9)
+
+
+def deviation(attempts: Sequence[Attempt]) -> float | None:
+    """The standard deviation of the last three scores; `None` if one of them is not known."""
+    scores = [attempt.quality for attempt in attempts[-SAME_FOR:] if attempt.quality is not None]
+    return pstdev(scores) if len(scores) == SAME_FOR else None
+
+
+def have_same_triggers(attempts: Sequence[Attempt]) -> bool:
+    """Whether the last three iterations have the same triggers, of the same severities, and not none."""
+    last = [Counter(trigger.identity for trigger in attempt.triggers) for attempt in attempts[-SAME_FOR:]]
+    return len(last) == SAME_FOR and bool(last[0]) and all(each == last[0] for each in last)
+
+
+def was_retried(attempts: Iterable[Attempt], kind: TriggerType) -> bool:
+    """Whether an earlier answer had such triggers, and the agent was run again because of it."""
+    return any(
+        attempt.strategy is not None
+        and attempt.strategy.goes_on
+        and any(trigger.type == kind for trigger in attempt.triggers)
+        for attempt in attempts
+    )
+
+
+def given_up(attempts: Sequence[Attempt], thresholds: StrategyThresholds) -> frozenset[IterationStrategy]:
+    """The strategies that failed twice in a row: the answer that they led to was no better than the one before.
+
+    Args:
+        attempts: In order, the latest included.
+        thresholds: What counts as better.
+    """
+    found: set[IterationStrategy] = set()
+    last, failures = None, 0
+    for earlier, later in pairwise(attempts):
+        failed = not is_better(later, earlier, thresholds)
+        failures = 0 if not failed else failures + 1 if earlier.strategy == last else 1
+        last = earlier.strategy
+        if last is not None and failures >= MOST_FAILURES:
+            found.add(last)
+    return frozenset(found)
+
+
+def _severity(attempt: Attempt) -> float:
+    return sum(trigger.severity for trigger in attempt.triggers)
