@@ -70,10 +70,12 @@ if TYPE_CHECKING:
         IterationStrategyLoopEvaluatorOptions,
     )
     from agents_loop.evaluators.panel import PanelLoopEvaluator, PanelLoopEvaluatorOptions
+    from agents_loop.evaluators.preference import PreferenceLoopEvaluator
     from agents_loop.evaluators.rubric import RubricLoopEvaluator, RubricLoopEvaluatorOptions
     from agents_loop.evaluators.todo_completion import TodoCompletionLoopEvaluator, TodoCompletionLoopEvaluatorOptions
     from agents_loop.failures import FailureCause
     from agents_loop.judging.feedback import screen_feedback
+    from agents_loop.judging.pairwise import PairwiseJudge, PairwiseJudgeOptions
     from agents_loop.judging.policy import JudgeFailurePolicy
     from agents_loop.judging.rubric import RubricCriterion
     from agents_loop.judging.verdict import JudgeVerdict
@@ -183,10 +185,12 @@ _HOMES = {
         "IterationStrategyLoopEvaluatorOptions",
     ),
     "evaluators.panel": ("PanelLoopEvaluator", "PanelLoopEvaluatorOptions"),
+    "evaluators.preference": ("PreferenceLoopEvaluator",),
     "evaluators.rubric": ("RubricLoopEvaluator", "RubricLoopEvaluatorOptions"),
     "evaluators.todo_completion": ("TodoCompletionLoopEvaluator", "TodoCompletionLoopEvaluatorOptions"),
     "failures": ("FailureCause",),
     "judging.feedback": ("screen_feedback",),
+    "judging.pairwise": ("PairwiseJudge", "PairwiseJudgeOptions"),
     "judging.policy": ("JudgeFailurePolicy",),
     "judging.rubric": ("RubricCriterion",),
     "judging.verdict": ("JudgeVerdict",),
@@ -309,8 +313,11 @@ __all__ = [
     "LoopStopped",
     "MissingExtraError",
     "OpenAIChatClient",
+    "PairwiseJudge",
+    "PairwiseJudgeOptions",
     "PanelLoopEvaluator",
     "PanelLoopEvaluatorOptions",
+    "PreferenceLoopEvaluator",
     "ProvidedContext",
     "ProviderContext",
     "RubricCriterion",

@@ -43,10 +43,10 @@ def answer_text(response: AgentResponse) -> str:
 
 
 def _last_draft_size(response: AgentResponse) -> int:
-    """How many messages, from the end, the last iteration of the loop behind a response gave; else all of them."""
+    """How many messages, from the end, the iteration gave whose answer the loop behind a response gives; else all."""
     if response.loop_result is None:
         return len(response.messages)
-    iterations: tuple[Any, ...] = getattr(response.loop_result, "iterations", ())
-    if not iterations:
+    returned: Any = getattr(response.loop_result, "returned", None)
+    if returned is None:
         return len(response.messages)
-    return min(len(response.messages), _last_draft_size(iterations[-1].response))
+    return min(len(response.messages), _last_draft_size(returned.response))

@@ -44,6 +44,9 @@ from agents_loop.messages import (
 _orders = itertools.count()
 """Runs in the order in which they began: what a run within another attached to an exception began later than it."""
 
+_GIVES_LAST = (StopReason.SATISFIED, StopReason.PENDING_APPROVAL, StopReason.PENDING_INPUT)
+"""How a run ends that gives its last answer, also with `return_best`: what it waits for is about that one."""
+
 
 class LoopRun:
     """One run of a loop: its state, and its events.
@@ -347,17 +350,22 @@ class LoopRun:
 
     def _result(self, reason: StopReason, detail: str | None, *, unfinished: LoopResult | None = None) -> LoopResult:
         used = [record.usage for record in self._records]
-        return LoopResult(
+        result = LoopResult(
             self.run_id,
             reason,
             detail,
             tuple(self._records),
-            answer_text(self._records[-1].response) if self._records else "",
+            "",
             self._sessions.current,
             sum_usage(used if unfinished is None else [*used, unfinished.usage]),
             self._options.clock() - self._started_at,
             unfinished,
         )
+        if self._records:
+            gives_best = self._options.return_best and reason not in _GIVES_LAST
+            result.returned = (result.best if gives_best else None) or self._records[-1]
+            result.output = answer_text(result.returned.response)
+        return result
 
 
 def _usage_of(response: AgentResponse) -> UsageDetails | None:

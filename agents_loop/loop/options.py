@@ -48,6 +48,9 @@ class LoopAgentOptions:
     same; or the agent is asked again, with a neutral word in the caller's place (`bad_response_retries` times in a row
     at most, and not about what a provider's filter stopped), and then the run ends; or it ends at once. It ends as
     `failed`, with the cause in `stop_detail`. Each run of the agent is an iteration."""
+    return_best: bool = False
+    """Whether a run that ends unsatisfied gives the best answer (`LoopResult.best`) instead of the last. The transcript
+    ends with it then: what came later is in the result. A run that waits for a person gives its last answer."""
     bad_response_retries: int = 1
     """How often in a row `on_bad_response="retry"` asks again."""
     new_id: Callable[[], str] = new_id

@@ -10,6 +10,7 @@ from typing import cast
 from agents_loop.agent import AgentResponse, AgentResponseStream, AgentSession
 from agents_loop.loop.answer import answer_text
 from agents_loop.loop.bad_response import BadResponse, bad_response_of
+from agents_loop.loop.best import Rank, score_of
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.message_json import usage_to_json
 from agents_loop.messages import ChatMessage, JsonValue, UsageDetails
@@ -67,6 +68,11 @@ class IterationRecord:
         """What is wrong with the response as such: it was refused, filtered, cut off, or is empty; else `None`."""
         return bad_response_of(self.response)
 
+    @property
+    def score(self) -> float | None:
+        """How good the answer is, from 0 to 1: the mean of the scores that its evaluators gave; `None` without any."""
+        return score_of(self.evaluations)
+
 
 @dataclass(slots=True)
 class LoopResult:
@@ -79,7 +85,8 @@ class LoopResult:
     iterations: tuple[IterationRecord, ...]
     """The completed iterations, in order."""
     output: str
-    """The last answer's text; empty when there is none."""
+    """The last answer's text; with `return_best` the best answer's, unless the run is satisfied. Empty when there is
+    none."""
     session: AgentSession | None
     """The session in use when the run ended."""
     usage: UsageDetails | None
@@ -87,6 +94,20 @@ class LoopResult:
     duration_s: float
     unfinished: LoopResult | None = None
     """Where an exception ended the run from within a loop inside it: the result of that loop."""
+    returned: IterationRecord | None = None
+    """The iteration whose answer the run gives: the last, or with `return_best` the best."""
+
+    @property
+    def best(self) -> IterationRecord | None:
+        """The iteration with the best answer so far; `None` if there is none.
+
+        It is the one with the highest score. Of equal scores it is the one that met more criteria, and then the later
+        one. An answer without a score comes after all that have one; without any score it is the last answer that is
+        one (`bad_response`), or the last of all. Where answers were compared (`PreferenceLoopEvaluator`), it is the one
+        that the comparisons preferred, whatever the scores.
+        """
+        ranked = [(Rank.of(each.number, each.evaluations, is_bad=_is_bad(each)), each) for each in self.iterations]
+        return max(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
     @staticmethod
     def of(source: object) -> LoopResult | None:
@@ -108,6 +129,11 @@ class LoopResult:
     def to_json(self) -> str:
         """The result as one JSON object; messages are reduced to their role and text."""
         return json.dumps(result_to_json(self), ensure_ascii=False)
+
+
+def _is_bad(record: IterationRecord) -> bool:
+    """Whether the answer is none; what evaluators gave a score is one."""
+    return record.score is None and record.bad_response is not None
 
 
 def attach_result(error: BaseException, result: LoopResult, order: int) -> None:
@@ -161,11 +187,13 @@ def _attached_to(error: BaseException) -> _Attached | None:
 
 def result_to_json(result: LoopResult) -> dict[str, JsonValue]:
     """The result as a JSON value."""
+    best = result.best
     fields: dict[str, JsonValue] = {
         "run_id": result.run_id,
         "stop_reason": result.stop_reason.value,
         "stop_detail": result.stop_detail,
         "output": result.output,
+        "best": None if best is None else best.number,
         "iterations": [_iteration_to_json(record) for record in result.iterations],
         "usage": _usage_or_none(result.usage),
         "duration_s": result.duration_s,

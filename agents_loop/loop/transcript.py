@@ -13,11 +13,12 @@ from agents_loop.messages import ChatMessage, sum_usage
 def transcript_response(
     records: Sequence[IterationRecord], result: LoopResult, options: LoopAgentOptions, *, streaming: bool
 ) -> AgentResponse:
-    """The last inner response, with the whole transcript as its messages and the sum of the agent's usage.
+    """The response that the run gives, with the transcript up to it as its messages and the sum of the agent's usage.
 
     It is a copy: the inner responses are not changed.
     """
-    last = records[-1].response
+    returned = records[-1] if result.returned is None else result.returned
+    last = returned.response
     if options.non_streaming_returns_last_response_only and not streaming:
         messages = list(last.messages)
     else:
@@ -26,6 +27,8 @@ def transcript_response(
             if not options.exclude_on_behalf_of_messages:
                 messages += record.on_behalf_of
             messages += record.response.messages
+            if record is returned:
+                break
     response = with_fields(last, messages, sum_usage(record.response.usage for record in records))
     response.loop_result = result
     return response
