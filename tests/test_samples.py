@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,7 +27,9 @@ def calls(*named: tuple[str, dict[str, Any]]) -> ChatMessage:
     return ChatMessage("assistant", [FunctionCallContent(f"c{n}", *each) for n, each in enumerate(named)])
 
 
-@pytest.mark.parametrize("name", ["marker_loop", "todo_loop", "judge_loop", "evidence_loop", "approval_loop"])
+@pytest.mark.parametrize(
+    "name", ["marker_loop", "todo_loop", "judge_loop", "evidence_loop", "strategy_loop", "approval_loop"]
+)
 def test_a_sample_is_short(name: str):
     """Samples: each is under 60 lines."""
     assert len((SAMPLES / f"{name}.py").read_text("utf-8").splitlines()) < 60
@@ -95,6 +98,21 @@ async def test_evidence_loop(capsys: pytest.CaptureFixture[str]):
     assert "- It says when the concert is (an earlier response met this): the day\n" in out
     assert out.endswith(">>> stop, the rubric says 1.00\n\n=== satisfied after 3\n")
     assert "- FAILED: at most 12 words: it has 15 words" in judge.calls[0].messages[1].text
+
+
+async def test_strategy_loop(capsys: pytest.CaptureFixture[str]):
+    """Samples: what is wrong decides how the writer goes on, and the loop says why."""
+    module = sample("strategy_loop")
+    writer = ScriptedChatClient(module.DRAFTS)
+    await module.main(writer)
+    out = capsys.readouterr().out
+    assert re.findall(r"^>>> (\w+ \(\w+\))", out, flags=re.MULTILINE) == [
+        "retry (validation_first)",
+        "expand (missing_evidence)",
+        "accept (nothing_wrong)",
+    ]
+    assert out.endswith("=== satisfied after 3\n")
+    assert writer.calls[2].messages[-1].text.startswith("Your last answer says too little:")
 
 
 async def test_approval_loop(capsys: pytest.CaptureFixture[str]):
