@@ -60,7 +60,6 @@ class PromptedEvaluator(LoopEvaluator):
             JudgeFailedError: The model refused, or a filter withheld its reply.
         """
         response = await self._client.get_response(self.build_messages(context), self._options)
-        context.report_usage(response.usage)
         reply = _read(response)
         if reply.approved:
             return LoopEvaluation.stop(score=reply.score, note=reply.feedback or None, details=reply.details)

@@ -57,7 +57,7 @@ async def ask(
     read: Callable[[ChatResponse], R],
     shorter: Callable[[int], Sequence[ChatMessage] | None] | None = None,
 ) -> R | NoVerdict:
-    """One verdict of a judge's model, or that there is none. What the calls use is reported to the context.
+    """One verdict of a judge's model, or that there is none.
 
     The policy tries again in place of the client's SDK, whose own attempts are off for these calls; a client that
     can't switch them off keeps them, and then `retry` does nothing (`agents_loop.retrying`).
@@ -89,9 +89,8 @@ async def ask(
         except BudgetExceededError:
             raise
         except Exception as error:  # noqa: BLE001 - the policy decides, and by default it raises it
-            failure = failure_of_error(error, policy, context, retrying)
+            failure = failure_of_error(error, policy, retrying)
         else:
-            context.report_usage(response.usage)
             reading = read(response) if cause_of_finish(response.finish_reason) is None else None
             if reading is not None and reading.readable:
                 if FAILURES_IN_A_ROW in context.additional_properties:

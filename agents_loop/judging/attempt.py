@@ -9,9 +9,8 @@ from typing import Any
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
 from agents_loop.errors import JudgeFailedError
-from agents_loop.failures import FailureCause, cause_of, cause_of_finish, usage_of_error
+from agents_loop.failures import FailureCause, cause_of, cause_of_finish
 from agents_loop.judging.policy import DEFAULT_RETRIES, JudgeFailurePolicy
-from agents_loop.loop.context import LoopContext
 from agents_loop.messages import ChatMessage, error_text
 from agents_loop.retrying import Retrying
 
@@ -34,11 +33,8 @@ class FailedAttempt:
     """The policy's, once nothing helped."""
 
 
-def failure_of_error(
-    error: Exception, policy: JudgeFailurePolicy, context: LoopContext, retrying: Retrying
-) -> FailedAttempt:
-    """The failure that an exception of the client is; what the call used is reported to the context."""
-    context.report_usage(usage_of_error(error))
+def failure_of_error(error: Exception, policy: JudgeFailurePolicy, retrying: Retrying) -> FailedAttempt:
+    """The failure that an exception of the client is."""
     return FailedAttempt(cause_of(error), error, f"{type(error).__name__}: {error}", _retries(policy, retrying))
 
 

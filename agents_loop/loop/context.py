@@ -9,7 +9,7 @@ from typing import Any, overload
 from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent, Messages
 from agents_loop.loop.options import DEFAULT_MAX_ITERATIONS
 from agents_loop.loop.result import IterationRecord
-from agents_loop.messages import ChatMessage, UsageDetails, as_messages, sum_usage
+from agents_loop.messages import ChatMessage, UsageDetails, as_messages
 
 
 class FeedbackLog(Sequence["str | None"]):
@@ -112,7 +112,7 @@ class LoopContext:
         self._max_iterations = max_iterations
         self._iterations = iterations
         self.evidence: Sequence[str] = ()
-        self._reported_usage: list[UsageDetails | None] = []
+        self._reported_usage: list[UsageDetails] = []
 
     @property
     def max_iterations(self) -> int:
@@ -138,14 +138,18 @@ class LoopContext:
         return seen
 
     def report_usage(self, usage: UsageDetails | None) -> None:
-        """Tell the run what a model call of an evaluator used, so that the result counts it."""
+        """Tell the run what a model call of an evaluator used that was not made through a `ChatClient`.
+
+        It is one call in the ledger. What a `ChatClient` or a `ChatClientAgent` used is there already; to report that
+        too does no harm.
+        """
         if usage is not None:
             self._reported_usage.append(usage)
 
-    def take_reported_usage(self) -> UsageDetails | None:
+    def take_reported_usages(self) -> Sequence[UsageDetails]:
         """What evaluators reported since this was last asked: for the loop."""
         if not self._reported_usage:
-            return None
-        reported = sum_usage(self._reported_usage)
+            return ()
+        reported = tuple(self._reported_usage)
         self._reported_usage.clear()
         return reported

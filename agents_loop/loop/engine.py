@@ -26,20 +26,21 @@ from agents_loop.loop.events import (
     LoopStarted,
     LoopStopped,
 )
+from agents_loop.loop.metered_run import MeteredRun
 from agents_loop.loop.next_input import next_input, nudged_input
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.questions import Question, is_acceptance
 from agents_loop.loop.result import IterationRecord, LoopResult, StopReason, attach_result, inner_result
-from agents_loop.loop.resuming import STATE_KEY, PendingRun, keep, pending_approvals, take
+from agents_loop.loop.resuming import STATE_KEY, PendingRun, StoppedRun, keep, pending_approvals, take
 from agents_loop.loop.sessions import RunSessions
 from agents_loop.loop.transcript import transcript_response
 from agents_loop.messages import (
     ChatMessage,
     JsonValue,
     ToolApprovalRequestContent,
-    UsageDetails,
-    sum_usage,
 )
+from agents_loop.metering.meter import PHASE
+from agents_loop.metering.spending import LimitReachedError
 
 _orders = itertools.count()
 """Runs in the order in which they began: what a run within another attached to an exception began later than it."""
@@ -89,6 +90,10 @@ class LoopRun:
         self._feedback: list[str | None] = []
         self._waiting: tuple[AgentSession, JsonValue] | None = None
         self._question: Question | None = None
+        self._stopped_run: StoppedRun | None = None
+        self._earlier: AgentResponse | None = None
+        self._resumed_at = 0
+        self._next = self._messages, ()
         self._judging = False
         self._bad: BadResponse | None = None
         self._order = next(_orders)
@@ -98,11 +103,14 @@ class LoopRun:
 
     async def events(self) -> AsyncGenerator[LoopEvent, None]:  # noqa: C901, PLR0912, PLR0915 - the one loop, in one place
         """Run, and yield each fact as it happens. The result is set however the run ends."""
+        metered = self._metered = MeteredRun(self._options)
         try:
             yield LoopStarted(self.run_id, self._messages, self._max_iterations)
             agent_input, on_behalf_of = self._messages, ()
             number, context = self._resume(), None
             session = await self._sessions.first()
+            if self._stopped_run is not None:
+                agent_input, on_behalf_of = self._stopped_run.next_input
             if self._question is not None:
                 if is_acceptance(agent_input):
                     for event in self._accepted(number, self._question):
@@ -115,22 +123,37 @@ class LoopRun:
             while True:
                 number += 1
                 iteration_started_at = self._options.clock()
-                yield IterationStarted(number, agent_input, on_behalf_of)
-                if self._streaming:
-                    stream = self._agent.run_streaming(agent_input, session=session, options=self._run_options)
-                    async with aclosing(stream):
-                        async for update in stream:
-                            yield AgentUpdated(number, update)
-                        response = await stream.final_response()
-                else:
-                    response = await self._agent.run(agent_input, session=session, options=self._run_options)
+                response, seconds = self._unjudged(), 0.0
+                if response is None:
+                    self._next = agent_input, on_behalf_of
+                    metered.iterate(number, iteration_started_at, is_judged=self._is_judged(number))
+                    yield IterationStarted(number, agent_input, on_behalf_of)
+                    if self._streaming:
+                        token = PHASE.set(metered.agent)
+                        try:
+                            stream = self._agent.run_streaming(agent_input, session=session, options=self._run_options)
+                        finally:
+                            PHASE.reset(token)
+                        async with aclosing(stream), aclosing(metered.pieces(stream)) as pieces:
+                            async for update in pieces:
+                                yield AgentUpdated(number, update)
+                            response = await stream.final_response()
+                    else:
+                        token = PHASE.set(metered.agent)
+                        try:
+                            run = self._agent.run(agent_input, session=session, options=self._run_options)
+                            response = await (metered.meter.in_time(run) if metered.is_timed else run)
+                        finally:
+                            PHASE.reset(token)
+                    seconds = self._options.clock() - iteration_started_at
+                    metered.agent_ran(self._agent, agent_input, response, seconds)
                 record = IterationRecord(
                     number,
                     agent_input,
                     response,
                     (),
-                    response.usage if response.loop_result is None else _usage_of(response),
-                    self._options.clock() - iteration_started_at,
+                    metered.iteration_usage(),
+                    seconds,
                     on_behalf_of,
                 )
                 self._records.append(record)
@@ -151,14 +174,24 @@ class LoopRun:
                     self._judging = True
                     try:
                         if self._options.evaluation_mode == "all" and len(self._evaluators) > 1:
-                            failed = await ask_all(self._evaluators, context, evaluations)
+                            token = metered.judging()
+                            try:
+                                asking = ask_all(self._evaluators, context, evaluations)
+                                failed = await (metered.meter.in_time(asking) if metered.is_timed else asking)
+                            finally:
+                                PHASE.reset(token)
                             for evaluation in evaluations:
                                 yield EvaluatorDecided(number, evaluation)
                             if failed is not None:
                                 raise failed
                         else:
                             for evaluator in self._evaluators:
-                                evaluation = await ask(evaluator, context)
+                                token = metered.judging()
+                                try:
+                                    asking = ask(evaluator, context)
+                                    evaluation = await (metered.meter.in_time(asking) if metered.is_timed else asking)
+                                finally:
+                                    PHASE.reset(token)
                                 evaluations.append(evaluation)
                                 yield EvaluatorDecided(number, evaluation)
                                 if evaluation.decision != "stop":
@@ -183,6 +216,11 @@ class LoopRun:
                 return
         except BaseException as error:
             if self.result is None:
+                metered.agent_failed(self._agent, error)
+                limit = metered.meter.limit_behind(error)
+                if limit is not None:
+                    yield self._out_of_budget(limit)
+                    return
                 self._keep_waiting()
                 self.result = self._result(*self._failure(error), unfinished=inner_result(error, self._order))
                 attach_result(error, self.result, self._order)
@@ -207,8 +245,13 @@ class LoopRun:
                 raise ConfigurationError("accept_answer() accepts nothing: no question waits in this session")
         elif pending.inner is None:  # else the loop within this one takes the answer
             self._question = pending.question
+        spent = None if pending is None else pending.spent
+        self._metered.guard(self._options, self._agent, spent, is_resumed=pending is not None)
         if pending is None:
             return 0
+        self._resumed_at = pending.iteration
+        if pending.stopped is not None:
+            self._stopped_run, self._earlier = pending.stopped, pending.stopped.response
         self._messages = tuple(pending.messages)
         self._feedback += pending.feedback
         self._sessions.resume(pending.snapshot)
@@ -244,6 +287,7 @@ class LoopRun:
         *,
         requests: Sequence[ToolApprovalRequestContent] = (),
         question: Question | None = None,
+        stopped: StoppedRun | None = None,
     ) -> None:
         """Keep in the session what a run needs that continues this one; an inner loop may have replaced the session."""
         if inner is not None and inner.session is not None:
@@ -258,8 +302,29 @@ class LoopRun:
             snapshot=self._sessions.snapshot,
             inner=session.state.get(STATE_KEY),
             question=question,
+            stopped=stopped,
+            spent=self._metered.spent,
         )
         keep(session, waits)
+
+    def _unjudged(self) -> AgentResponse | None:
+        """The answer that the run before this one had no budget left to judge: it is judged now."""
+        stopped, self._stopped_run = self._stopped_run, None
+        return None if stopped is None or stopped.is_judged else stopped.response
+
+    def _is_judged(self, number: int) -> bool:
+        return number < self._max_iterations or self._options.evaluate_final_iteration
+
+    def _out_of_budget(self, limit: LimitReachedError) -> LoopStopped:
+        """The run ends with its answer so far; where the budget is its own, a larger one can continue it."""
+        if not self._records and self._earlier is not None:
+            self._records.append(IterationRecord(self._resumed_at, (), self._earlier, (), None, 0.0))
+        number = self._records[-1].number if self._records else 0
+        if limit.spending is self._metered.meter.spending:
+            response = self._records[-1].response if self._records else None
+            stopped = StoppedRun(*self._next, response, is_judged=not self._judging)
+            self._wait(number - 1 if self._judging else number, None, stopped=stopped)
+        return self._stopped(StopReason.DEADLINE if limit.is_deadline else StopReason.BUDGET_EXCEEDED, str(limit))
 
     def _ending_before_evaluation(self, number: int, response: AgentResponse) -> tuple[StopReason, str | None] | None:
         pending = pending_approvals(response)
@@ -331,9 +396,7 @@ class LoopRun:
     ) -> None:
         record.evaluations = tuple(evaluations)
         record.duration_s = self._options.clock() - started_at
-        judged = context.take_reported_usage()
-        if judged is not None:
-            record.usage = judged if record.usage is None else record.usage + judged
+        record.usage = self._metered.judged(context)
 
     def _failure(self, error: BaseException) -> tuple[StopReason, str | None]:
         if isinstance(error, asyncio.CancelledError | GeneratorExit | KeyboardInterrupt):
@@ -349,7 +412,6 @@ class LoopRun:
         return LoopStopped(self.result, response)
 
     def _result(self, reason: StopReason, detail: str | None, *, unfinished: LoopResult | None = None) -> LoopResult:
-        used = [record.usage for record in self._records]
         result = LoopResult(
             self.run_id,
             reason,
@@ -357,18 +419,13 @@ class LoopRun:
             tuple(self._records),
             "",
             self._sessions.current,
-            sum_usage(used if unfinished is None else [*used, unfinished.usage]),
+            self._metered.usage,
             self._options.clock() - self._started_at,
             unfinished,
+            calls=self._metered.calls,
         )
         if self._records:
             gives_best = self._options.return_best and reason not in _GIVES_LAST
             result.returned = (result.best if gives_best else None) or self._records[-1]
             result.output = answer_text(result.returned.response)
         return result
-
-
-def _usage_of(response: AgentResponse) -> UsageDetails | None:
-    """What a loop within the loop used, its evaluators included."""
-    inner = LoopResult.of(response)
-    return response.usage if inner is None else inner.usage

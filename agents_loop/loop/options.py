@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 from agents_loop.agent import AgentSession
 from agents_loop.errors import ConfigurationError
 from agents_loop.ids import new_id
+from agents_loop.metering.budget import LoopBudget
+from agents_loop.metering.prices import Prices, checked_prices
 
 DEFAULT_MAX_ITERATIONS: Final = 10
 """The ancestor's."""
@@ -53,6 +55,12 @@ class LoopAgentOptions:
     ends with it then: what came later is in the result. A run that waits for a person gives its last answer."""
     bad_response_retries: int = 1
     """How often in a row `on_bad_response="retry"` asks again."""
+    budget: LoopBudget | Sequence[LoopBudget] | None = None
+    """What the run may spend in its whole life, resumes included; of several all hold."""
+    resume_budget: LoopBudget | Sequence[LoopBudget] | None = None
+    """What each resume of a run may spend, from where it goes on; `budget` holds beside it."""
+    prices: Prices | None = None
+    """What models cost, by name or glob. They win over the list of `genai-prices` (the extra `prices`)."""
     new_id: Callable[[], str] = new_id
     """Gives ids for runs, messages and responses."""
     clock: Callable[[], float] = time.monotonic
@@ -73,9 +81,18 @@ class LoopAgentOptions:
             given = getattr(self, name)
             if not callable(given) and (given is not None or name != "session_created_callback"):
                 raise TypeError(f"{name} must be callable, not {given!r}")
+        for name in ("budget", "resume_budget"):
+            _check_budget(name, getattr(self, name))
+        checked_prices(self.prices)
         if self.evaluation_mode not in ("first", "all"):
             raise ConfigurationError(f"evaluation_mode must be 'first' or 'all', not {self.evaluation_mode!r}")
         if self.on_bad_response not in ("evaluate", "retry", "stop"):
             raise ConfigurationError(
                 f"on_bad_response must be 'evaluate', 'retry' or 'stop', not {self.on_bad_response!r}"
             )
+
+
+def _check_budget(name: str, given: object) -> None:
+    listed = cast("Sequence[object]", given) if isinstance(given, list | tuple) else (given,)
+    if given is not None and not all(isinstance(budget, LoopBudget) for budget in listed):
+        raise TypeError(f"{name} must be a LoopBudget, or several, not {given!r}")

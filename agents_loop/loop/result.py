@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import cast
 
@@ -14,6 +14,8 @@ from agents_loop.loop.best import Rank, score_of
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.message_json import usage_to_json
 from agents_loop.messages import ChatMessage, JsonValue, UsageDetails
+from agents_loop.metering.ledger import Ledger
+from agents_loop.metering.meter import RunMeter
 
 _ATTACHED = "__agents_loop_result__"
 
@@ -45,6 +47,34 @@ class StopReason(StrEnum):
     """The run was cancelled, or its stream closed early."""
 
 
+class MeteredCalls:
+    """The calls of a run up to now, as a ledger once it is asked for.
+
+    Args:
+        meter: The run's; `None` where the ledger is there already.
+        ledger: The ledger, if it is.
+    """
+
+    __slots__ = ("_ledger", "_length", "_meter")
+
+    def __init__(self, meter: RunMeter | None, ledger: Ledger | None = None) -> None:
+        self._meter = meter
+        self._length = 0 if meter is None else len(meter.calls)
+        self._ledger = ledger
+
+    @property
+    def ledger(self) -> Ledger:
+        """The entries."""
+        if self._ledger is None:
+            assert self._meter is not None  # noqa: S101 - it goes when the ledger comes
+            self._ledger, self._meter = self._meter.ledger(self._length), None
+        return self._ledger
+
+    def __reduce__(self) -> tuple[type[MeteredCalls], tuple[None, Ledger]]:
+        """A copy has the entries, and no clients."""
+        return MeteredCalls, (None, self.ledger)
+
+
 @dataclass(slots=True)
 class IterationRecord:
     """One completed run of the inner agent, and what was said of it."""
@@ -58,7 +88,7 @@ class IterationRecord:
     evaluations: tuple[LoopEvaluation, ...]
     """What the evaluators that were asked said, in order; `evaluator` names them."""
     usage: UsageDetails | None
-    """What the iteration used: the agent's run, and the evaluators' calls as far as they reported them."""
+    """What the iteration used: the agent's calls and the evaluators', as far as they were reported."""
     duration_s: float
     on_behalf_of: tuple[ChatMessage, ...] = ()
     """The part of the input that the loop sent in the caller's place."""
@@ -90,12 +120,23 @@ class LoopResult:
     session: AgentSession | None
     """The session in use when the run ended."""
     usage: UsageDetails | None
-    """What the run used, evaluators included as far as they report it. The response's `usage` is the agent's."""
+    """What the run used: the sum of the ledger. The response's `usage` is the agent's."""
     duration_s: float
     unfinished: LoopResult | None = None
     """Where an exception ended the run from within a loop inside it: the result of that loop."""
     returned: IterationRecord | None = None
     """The iteration whose answer the run gives: the last, or with `return_best` the best."""
+    calls: MeteredCalls | None = field(default=None, repr=False, compare=False)
+    """What the ledger is made of."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """Each model call of the run: of the agent, the evaluators and all within them; failed attempts too.
+
+        It is made when it is first asked for. Costs are then looked up, in the loop's `prices` and, if the extra
+        `prices` is installed, in its list.
+        """
+        return Ledger() if self.calls is None else self.calls.ledger
 
     @property
     def best(self) -> IterationRecord | None:
@@ -196,6 +237,7 @@ def result_to_json(result: LoopResult) -> dict[str, JsonValue]:
         "best": None if best is None else best.number,
         "iterations": [_iteration_to_json(record) for record in result.iterations],
         "usage": _usage_or_none(result.usage),
+        "ledger": result.ledger.to_json(),
         "duration_s": result.duration_s,
     }
     if result.unfinished is not None:

@@ -31,6 +31,59 @@ def pending_approvals(response: AgentResponse) -> list[ToolApprovalRequestConten
     return [request for request in requests if request.request_id not in answered]
 
 
+@dataclass(slots=True)
+class StoppedRun:
+    """Where a run was that a budget stopped."""
+
+    input: tuple[ChatMessage, ...]
+    """What the agent was about to be sent or, where its answer was not judged yet, what it had been sent."""
+    on_behalf_of: tuple[ChatMessage, ...]
+    """The part of it that the loop sends in the caller's place."""
+    response: AgentResponse | None
+    """The last answer, if there was one."""
+    is_judged: bool
+    """Whether the evaluators had spoken on it."""
+
+    @property
+    def next_input(self) -> tuple[tuple[ChatMessage, ...], tuple[ChatMessage, ...]]:
+        """The input of the iteration with which a run goes on, and the part of it that the caller has not heard."""
+        return self.input, self.on_behalf_of if self.is_judged else ()
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """As a JSON value."""
+        response = self.response
+        return {
+            "input": [message_to_json(message) for message in self.input],
+            "on_behalf_of": [message_to_json(message) for message in self.on_behalf_of],
+            "answer": None if response is None else [message_to_json(message) for message in response.messages],
+            "response_id": None if response is None else response.response_id,
+            "agent_id": None if response is None else response.agent_id,
+            "finish_reason": None if response is None else response.finish_reason,
+            "is_judged": self.is_judged,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> StoppedRun:
+        """What `to_json` gave."""
+        return cls(
+            _messages(stored["input"]),
+            _messages(stored["on_behalf_of"]),
+            None
+            if stored["answer"] is None
+            else AgentResponse(
+                list(_messages(stored["answer"])),
+                response_id=stored["response_id"],
+                agent_id=stored["agent_id"],
+                finish_reason=stored["finish_reason"],
+            ),
+            bool(stored["is_judged"]),
+        )
+
+
+def _messages(stored: Iterable[Any]) -> tuple[ChatMessage, ...]:
+    return tuple([message_from_json(message) for message in stored])
+
+
 @dataclass(slots=True, kw_only=True)
 class PendingRun:
     """What a run needs of the one that it continues."""
@@ -48,6 +101,10 @@ class PendingRun:
     """What a loop within this one keeps in the same session."""
     question: Question | None = None
     """What a person was asked: any message is an answer."""
+    stopped: StoppedRun | None = None
+    """Where a budget stopped it: a run without a message continues it."""
+    spent: JsonValue = None
+    """What it has spent, where it has a budget."""
 
 
 def take(session: AgentSession, messages: Sequence[ChatMessage]) -> PendingRun | None:
@@ -68,7 +125,7 @@ def take(session: AgentSession, messages: Sequence[ChatMessage]) -> PendingRun |
     if pending.question is not None:
         if not messages:
             raise ConfigurationError(f"a question waits for an answer in this session: {pending.question.text!r}")
-    elif not _answers(messages, pending.request_ids):
+    elif messages if pending.stopped is not None else not _answers(messages, pending.request_ids):
         return None
     if pending.inner is not None:
         session.state[STATE_KEY] = pending.inner
@@ -85,6 +142,8 @@ def keep(session: AgentSession, pending: PendingRun) -> None:
         "snapshot": pending.snapshot,
         "inner": pending.inner,
         "question": None if pending.question is None else pending.question.to_json(),
+        "stopped": None if pending.stopped is None else pending.stopped.to_json(),
+        "spent": pending.spent,
     }
 
 
@@ -97,7 +156,7 @@ def _answers(messages: Iterable[ChatMessage], request_ids: Sequence[str]) -> boo
 
 
 def _read(stored: Mapping[str, Any]) -> PendingRun:
-    question = stored.get("question")
+    question, stopped = stored.get("question"), stored.get("stopped")
     return PendingRun(
         request_ids=list(stored["request_ids"]),
         messages=[message_from_json(message) for message in stored["messages"]],
@@ -106,4 +165,6 @@ def _read(stored: Mapping[str, Any]) -> PendingRun:
         snapshot=stored["snapshot"],
         inner=stored["inner"],
         question=None if question is None else Question.from_json(question),
+        stopped=None if stopped is None else StoppedRun.from_json(stopped),
+        spent=stored.get("spent"),
     )

@@ -17,6 +17,10 @@ def transcript_response(
 
     It is a copy: the inner responses are not changed.
     """
+    if not records:  # a budget that did not even allow the first call
+        response = AgentResponse([])
+        response.loop_result = result
+        return response
     returned = records[-1] if result.returned is None else result.returned
     last = returned.response
     if options.non_streaming_returns_last_response_only and not streaming:

@@ -106,11 +106,24 @@ class RunMeter:
         usages = [call[5] for call in self.calls[position:] if call[5] is not None]
         return sum_usage(usages) if usages else None
 
-    def owns(self, error: BaseException) -> bool:
-        """Whether an exception says that a budget of this run, or of one around it, is used up."""
+    def limit_behind(self, error: BaseException) -> LimitReachedError | None:
+        """What an exception says of a budget of this run, or of one around it, that is used up; else `None`.
+
+        A framework may have wrapped it: what an exception was raised from is searched too.
+        """
+        seen: set[int] = set()
+        current: BaseException | None = error
+        while current is not None and id(current) not in seen and isinstance(current, Exception):
+            seen.add(id(current))
+            if isinstance(current, LimitReachedError) and self._is_bound_by(current.spending):
+                return current
+            current = current.__cause__ or current.__context__
+        return None
+
+    def _is_bound_by(self, spending: Spending | None) -> bool:
         meter: RunMeter | None = self
-        while meter is not None and isinstance(error, LimitReachedError):
-            if meter.spending is not None and meter.spending is error.spending:
+        while meter is not None and spending is not None:
+            if meter.spending is spending:
                 return True
             meter = None if meter.parent is None else meter.parent.meter
         return False

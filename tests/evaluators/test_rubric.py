@@ -189,14 +189,13 @@ async def test_two_rubrics_in_one_run_remember_apart():
 
 
 async def test_a_contradiction_is_judged_again_once():
-    """V10: the judge is told, and its second reply counts; both calls are in the usage."""
+    """V10: the judge is told, and its second reply counts; both calls are in the ledger."""
     usage = UsageDetails(input_token_count=5)
     wrong, right = reply(dates="not_met", answered=True), reply()
     evaluator, client = rubric(ChatResponse(wrong, usage=usage), ChatResponse(right, usage=usage))
-    given = context()
-    word = await evaluator.evaluate(given)
-    assert word.decision == "stop"
-    assert given.take_reported_usage().input_token_count == 10
+    result = LoopResult.of(await LoopAgent(RecordingAgent(), evaluator).run("go"))
+    assert result.stop_reason == "satisfied"
+    assert [(entry.role, entry.usage) for entry in result.ledger] == [("evaluator", usage)] * 2
     messages = client.calls[1].messages
     assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
     assert messages[2].text == wrong

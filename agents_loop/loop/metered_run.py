@@ -1,0 +1,165 @@
+"""What the engine tells the meter of its run, and asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextvars import Token
+from typing import Any
+
+from agents_loop.agent import AgentResponse, AgentResponseStream, AgentResponseUpdate, AIAgent
+from agents_loop.foreign_agent import ForeignAgent
+from agents_loop.loop.context import LoopContext
+from agents_loop.loop.options import LoopAgentOptions
+from agents_loop.loop.result import LoopResult, MeteredCalls
+from agents_loop.messages import ChatMessage, JsonValue, UsageDetails
+from agents_loop.metering.budget import LoopBudget
+from agents_loop.metering.meter import PHASE, Phase, RunMeter, check, keep_failed, keep_whole
+from agents_loop.metering.spending import unknown_price
+
+
+class MeteredRun:
+    """The meter of one run, iteration by iteration.
+
+    Args:
+        options: How the loop runs.
+    """
+
+    __slots__ = ("_evaluators_report", "_position", "_running_since", "agent", "evaluator", "is_timed", "meter")
+
+    def __init__(self, options: LoopAgentOptions) -> None:
+        self.meter = RunMeter(options.clock, options.prices)
+        self.agent = Phase(self.meter, "agent")
+        self.evaluator = Phase(self.meter, "evaluator")
+        self.is_timed = False
+        """Whether there is a deadline."""
+        self._position = 0
+        self._running_since: float | None = None
+        self._evaluators_report = False
+
+    @property
+    def calls(self) -> MeteredCalls:
+        """The calls so far."""
+        return MeteredCalls(self.meter)
+
+    @property
+    def usage(self) -> UsageDetails | None:
+        """What they have used."""
+        return self.meter.used_since(0)
+
+    @property
+    def spent(self) -> JsonValue:
+        """What a run needs of it that continues this one; `None` without a budget."""
+        return None if self.meter.spending is None else self.meter.spending.to_json()
+
+    def guard(self, options: LoopAgentOptions, agent: AIAgent, earlier: JsonValue, *, is_resumed: bool) -> None:
+        """Bound the run, if there is a budget.
+
+        Raises:
+            ConfigurationError: There is a money budget, and it is known already that a price is not.
+        """
+        budgets, resumed = _listed(options.budget), _listed(options.resume_budget) if is_resumed else ()
+        if not budgets and not resumed:
+            return
+        self.meter.guard(budgets, resumed, earlier)
+        spending = self.meter.spending
+        assert spending is not None  # noqa: S101 - it was just made
+        self.is_timed = spending.deadline_in_s is not None
+        is_foreign = spending.counts_money and agent.get_service(ForeignAgent) is not None
+        if is_foreign and self.meter.prices.cost_of((None,)) is None:
+            raise unknown_price(None)
+
+    def iterate(self, number: int, started: float, *, is_judged: bool) -> None:
+        """The agent is about to be run.
+
+        Args:
+            number: The iteration.
+            started: When it began.
+            is_judged: Whether there will be a verdict on its answer.
+
+        Raises:
+            LimitReachedError: A budget is used up.
+        """
+        agent = self.agent
+        agent.iteration = self.evaluator.iteration = number
+        agent.has_calls = agent.has_usage = False
+        self._position = len(self.meter.calls)
+        if self.meter.is_guarded:
+            if self.meter.spending is not None:
+                self.meter.spending.keeps_back = is_judged
+            check(agent)
+        self._running_since = started
+
+    async def pieces(self, stream: AgentResponseStream) -> AsyncGenerator[AgentResponseUpdate, None]:
+        """A streamed agent's pieces. What the agent does for one is metered, what the run's caller does is not."""
+        while True:
+            token = PHASE.set(self.agent)
+            try:
+                update = await (self.meter.in_time(anext(stream)) if self.is_timed else anext(stream))
+            except StopAsyncIteration:
+                return
+            finally:
+                PHASE.reset(token)
+            yield update
+
+    def agent_ran(self, agent: AIAgent, sent: Sequence[ChatMessage], response: AgentResponse, seconds: float) -> None:
+        """The agent has answered: where its calls were not seen, or did not say what they used, its run is one call."""
+        self._running_since = None
+        if self.agent.has_usage:
+            return
+        inner = LoopResult.of(response) if response.loop_result is not None else None
+        usage = response.usage if inner is None else inner.usage
+        if usage is None and (self.agent.has_calls or agent.get_service(ForeignAgent) is None):
+            return
+        keep_whole(self.agent, usage, seconds, lambda: (_length(sent), _length(response.messages)))
+
+    def agent_failed(self, agent: AIAgent, error: BaseException) -> None:
+        """The run is over before its agent has answered, if it was asked at all."""
+        started, self._running_since = self._running_since, None
+        if started is not None and not self.agent.has_calls and agent.get_service(ForeignAgent) is not None:
+            keep_failed(self.agent, None, None, error, None, self.meter.clock() - started)
+
+    def judging(self) -> Token[Phase | None]:
+        """The evaluators are about to be asked; those whose calls are not seen, only while there is a budget left.
+
+        Raises:
+            LimitReachedError: There is none.
+        """
+        if self._evaluators_report and self.meter.is_guarded:
+            check(self.evaluator)
+        return PHASE.set(self.evaluator)
+
+    def judged(self, context: LoopContext) -> UsageDetails | None:
+        """The evaluators have spoken; gives what the iteration has used. What they report is kept, if it is new."""
+        reported = context.take_reported_usages()
+        if reported:
+            self._keep_reported(reported)
+        if self.meter.spending is not None:
+            self.meter.spending.verdict_is_over()
+        return self.iteration_usage()
+
+    def iteration_usage(self) -> UsageDetails | None:
+        """What the calls since the iteration began have used."""
+        return self.meter.used_since(self._position)
+
+    def _keep_reported(self, reported: Sequence[UsageDetails]) -> None:
+        """Keep what evaluators report of calls that were not seen.
+
+        Of a call that was seen it is the very usage that is there, and of several it is their sum.
+        """
+        seen = [call[5] for call in self.meter.calls[self._position :] if call[0] == "evaluator"]
+        usages = {id(usage) for usage in seen if usage is not None}
+        total = self.meter.used_since(self._position) if len(usages) > 1 else None
+        for usage in reported:
+            if id(usage) not in usages and usage != total:
+                self._evaluators_report = True
+                keep_whole(self.evaluator, usage, 0.0, None)
+
+
+def _listed(budget: LoopBudget | Sequence[LoopBudget] | None) -> Sequence[LoopBudget]:
+    if budget is None:
+        return ()
+    return (budget,) if isinstance(budget, LoopBudget) else budget
+
+
+def _length(messages: Sequence[Any]) -> int:
+    return sum(len(message.text) for message in messages)
