@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, Final, Literal, TypeAlias, get_args
@@ -198,19 +198,25 @@ Please go on and deliver the complete answer."""
         self._template_counts = has_counters(self._template)
         self._limits = ShownLimits(options.max_answer_chars, options.max_conversation_chars)
         self._chat_options = replace(asked, response_format=asked.response_format or verdict_format(further))
-        self._careful = self._careful_judge(further)
-        self._requirements: RequirementsJudge | None = None
+        self._by_design = self._designed(further, asked)
+        """In place of one call whose boolean decides."""
+
+    def _designed(
+        self, further: Collection[str], asked: ChatOptions
+    ) -> Callable[[LoopContext], Awaitable[LoopEvaluation]] | None:
+        options = self._options
         if options.design == "requirements":
             threshold = options.confidence_threshold
-            self._requirements = RequirementsJudge(
+            by_requirements = RequirementsJudge(
                 self._client, asked, options.on_failure, options.new_nonce, options.criteria or (), threshold
             )
+            return partial(self._by_requirements, by_requirements)
+        careful = self._careful_judge(further)
+        return None if careful is None else partial(self._carefully, careful)
 
     def _careful_judge(self, further: Collection[str]) -> CarefulJudge | None:
         """Who judges where one reply may not be enough."""
         options = self._options
-        if options.design != "verdict":
-            return None
         stronger = None
         if options.escalate_to is not None:
             stronger = as_chat_client(options.escalate_to, name="escalate_to")
@@ -262,10 +268,8 @@ Please go on and deliver the complete answer."""
         Raises:
             JudgeFailedError: The judge's reply was cut off, refused or filtered, and the policy is to raise.
         """
-        if self._requirements is not None:
-            return await self._by_requirements(self._requirements, context)
-        if self._careful is not None:
-            return await self._carefully(self._careful, context)
+        if self._by_design is not None:
+            return await self._by_design(context)
         reading = await ask(
             self._client,
             self.build_messages(context),
@@ -331,7 +335,7 @@ def _details(reading: VerdictReading) -> dict[str, JsonValue]:
         "readable": reading.readable,
     }
     if reading.answered and reading.fields is not None:
-        said = contradiction_in(reading.answered, reading.fields)
+        said = contradiction_in(True, reading.fields)  # noqa: FBT003 - the verdict itself
         if said is not None:
             details["contradiction"] = said
     return details

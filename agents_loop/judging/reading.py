@@ -44,6 +44,8 @@ def read_reply(reply: str) -> VerdictReading:
     verdict, no `VERDICT: MORE` anywhere, and its first or last line is `VERDICT: DONE`. A byte order mark, closed
     thinking blocks, and a code fence around all of the rest are removed first.
     """
+    if "<" not in reply and (plain := _object_of(reply.strip())) is not None:  # what most judges reply
+        return _read_object(plain)
     found = find_object(reply)
     if found.rest is None:
         return VerdictReading(answered=False, gap=UNKNOWN_GAP, readable=False)
