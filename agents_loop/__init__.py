@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     )
     from agents_loop.strategy.detectors import SignalDetector
     from agents_loop.strategy.history import IterationStrategy
+    from agents_loop.strategy.review import ReviewSignalDetector, ReviewSignalDetectorOptions
     from agents_loop.strategy.signals import (
         Confidence,
         HallucinationFinding,
@@ -227,6 +228,7 @@ _HOMES = {
     ),
     "strategy.detectors": ("SignalDetector",),
     "strategy.history": ("IterationStrategy",),
+    "strategy.review": ("ReviewSignalDetector", "ReviewSignalDetectorOptions"),
     "strategy.signals": (
         "Confidence",
         "HallucinationFinding",
@@ -320,6 +322,8 @@ __all__ = [
     "PreferenceLoopEvaluator",
     "ProvidedContext",
     "ProviderContext",
+    "ReviewSignalDetector",
+    "ReviewSignalDetectorOptions",
     "RubricCriterion",
     "RubricLoopEvaluator",
     "RubricLoopEvaluatorOptions",
