@@ -13,6 +13,7 @@ from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.messages import UsageDetails
+from agents_loop.metering.meter import budgets_left
 from agents_loop.strategy.budget import IterationBudget
 from agents_loop.strategy.decision import StrategyDecision
 from agents_loop.strategy.detectors import DetectorLike, SignalDetector, as_detector
@@ -48,9 +49,10 @@ class IterationStrategyLoopEvaluatorOptions:
     thresholds: StrategyThresholds = field(default_factory=StrategyThresholds)
     """The numbers that the rules go by."""
     max_tokens: int | None = None
-    """What the run may use, evaluators included: tokens, input and output. `None`: tokens are no concern."""
+    """What the run may use, evaluators included: tokens, input and output. The loop's own budgets
+    (`LoopAgentOptions.budget`) are heeded too, and the one of which the smallest share is left is what counts."""
     max_s: float | None = None
-    """How long the iterations of the run may take together, in seconds. `None`: time is no concern."""
+    """How long the iterations of the run may take together, in seconds. The loop's own deadline is heeded too."""
     next_tokens: int | None = None
     """What the next iteration is expected to use. `None`: the mean of those so far."""
     on_escalate: Literal["ask", "abort"] = "ask"
@@ -187,18 +189,21 @@ class IterationStrategyLoopEvaluator(LoopEvaluator):
 
     def _budget(self, context: LoopContext) -> IterationBudget:
         options, records = self._options, context.iterations
-        used = [tokens for record in records if (tokens := _tokens(record.usage)) is not None]
+        reported = [tokens for record in records if (tokens := _tokens(record.usage)) is not None]
+        used = sum(reported) if reported else None
         elapsed = sum(record.duration_s for record in records)
-        expected = options.next_tokens
-        if expected is None and used:
-            expected = round(sum(used) / len(used))
+        left, left_s = budgets_left()
+        if options.max_tokens is not None and used is not None:
+            left.append((max(0, options.max_tokens - used), options.max_tokens))
+        tightest = min(left, key=lambda each: each[0] / each[1], default=None)
+        ends = [each for each in (options.max_s, None if left_s is None else elapsed + left_s) if each is not None]
         return IterationBudget(
             iteration=context.iteration,
             max_iterations=context.max_iterations,
-            max_tokens=options.max_tokens,
-            tokens_used=sum(used) if used else None,
-            next_tokens=expected,
-            max_s=options.max_s,
+            max_tokens=options.max_tokens if tightest is None else tightest[1],
+            tokens_used=used if tightest is None else tightest[1] - tightest[0],
+            next_tokens=options.next_tokens or (round(sum(reported) / len(reported)) if reported else None),
+            max_s=min(ends, default=None),
             elapsed_s=elapsed,
             next_s=elapsed / len(records) if records else None,
         )

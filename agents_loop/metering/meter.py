@@ -25,7 +25,7 @@ Characters: TypeAlias = Callable[[], tuple[int, int]]
 
 
 class Phase:
-    """A part of a run in which calls have one role: its agent's, or its evaluators'.
+    """Where a run is: whose calls are those that are made now.
 
     Args:
         meter: The run's.
@@ -37,15 +37,39 @@ class Phase:
     def __init__(self, meter: RunMeter, role: Role) -> None:
         self.meter = meter
         self.role: Role = role
+        """The engine moves it on, and the iteration."""
         self.iteration = 0
         self.has_calls = False
-        """Whether a call was kept; the engine takes it back before it asks again."""
+        """Whether a call was kept; the engine takes it back when it moves on."""
         self.has_usage = False
         """Whether one of them reported what it used."""
 
+    def apart(self) -> Phase:
+        """The phase as it is now, for what goes on beside the run."""
+        phase = Phase(self.meter, self.role)
+        phase.iteration = self.iteration
+        return phase
+
 
 PHASE: Final[ContextVar[Phase | None]] = ContextVar("agents_loop_phase", default=None)
-"""Which part of which run the current code belongs to: set by the engine while it waits for one of the two."""
+"""Of the run that the current code belongs to, if it belongs to one."""
+
+
+def budgets_left() -> tuple[list[tuple[int, int]], float | None]:
+    """What the budgets of the current run, and of those around it, leave: for whoever plans what comes next.
+
+    Gives, of each budget that limits tokens, those that are left and the limit; and the seconds to the nearest
+    deadline, `None` without one.
+    """
+    tokens: list[tuple[int, int]] = []
+    deadlines: list[float] = []
+    phase = PHASE.get()
+    while phase is not None:
+        spending, phase = phase.meter.spending, phase.meter.parent
+        if spending is not None:
+            tokens += spending.tokens_left()
+            deadlines += [] if (left_s := spending.deadline_in_s) is None else [left_s]
+    return tokens, min(deadlines, default=None)
 
 
 class RunMeter:

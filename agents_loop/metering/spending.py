@@ -104,6 +104,17 @@ class Spending:
         elapsed_s = self._clock() - self._started_at
         return min([allowance.left_to_s(elapsed_s) for allowance in self._allowances])
 
+    def tokens_left(self) -> list[tuple[int, int]]:
+        """Of each budget that limits tokens: those that are left, and the limit."""
+        left: list[tuple[int, int]] = []
+        for budget, before in [(allowance.budget, allowance.before) for allowance in self._allowances]:
+            if budget.max_tokens is not None:
+                used = self.spent.tokens - before.tokens
+                if not budget.counts_cached_input:
+                    used -= self.spent.cached_tokens - before.cached_tokens
+                left.append((max(0, budget.max_tokens - used), budget.max_tokens))
+        return left
+
     def check(self, role: Role) -> None:
         """See whether a call may be made.
 

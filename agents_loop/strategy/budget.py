@@ -52,7 +52,7 @@ class IterationBudget:
 
     Raises:
         TypeError: A number is none.
-        ConfigurationError: `iteration` or a limit is less than 1 (a limit of time: not above 0), or a use is negative.
+        ConfigurationError: `iteration`, or a limit other than of time, is less than 1; or another number is negative.
     """
 
     iteration: int
@@ -83,7 +83,7 @@ class IterationBudget:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
                 raise TypeError(f"{name} must be a number, not {value!r}")
-            if value is not None and (value < 0 or (name == "max_s" and not value)):
+            if value is not None and not value >= 0:
                 raise ConfigurationError(f"{name} is too low: {value}")
 
     @property
@@ -119,6 +119,6 @@ class IterationBudget:
             return None
         left_s = max(0.0, self.max_s - self.elapsed_s)
         if not left_s or (self.next_s is not None and left_s < self.next_s):
-            expected = "" if self.next_s is None else f", and the next iteration is expected to take {self.next_s:g} s"
-            return f"{left_s:g} of {self.max_s:g} s are left{expected}"
+            expected = "" if self.next_s is None else f", and the next iteration is expected to take {self.next_s:.3g} s"
+            return f"{left_s:.3g} of {self.max_s:.3g} s are left{expected}"
         return None

@@ -13,6 +13,8 @@ from fakes import WAYS, HangingEvaluator, RecordingAgent, Way, leaving_nothing, 
 from agents_loop import (
     AgentResponse,
     AgentSession,
+    ChatClientAgent,
+    ChatResponse,
     Confidence,
     ConfigurationError,
     EvidenceLoopEvaluator,
@@ -38,6 +40,7 @@ from agents_loop import (
     check,
 )
 from agents_loop import AIJudgeLoopEvaluator as Judge
+from agents_loop.metering.budget import LoopBudget
 from agents_loop.testing import ScriptedChatClient
 
 FORM = ValidationFailure("MISSING_FIELD", "is missing", "$.price")
@@ -189,6 +192,46 @@ async def test_tokens_are_those_of_the_run():
     assert rules(result)[-1] == ("escalate", "budget_scarce")
     cheap, _ = await run(strategy(scripted(wrong(FORM)), max_tokens=10), max_iterations=2)
     assert cheap.iterations[0].evaluations[0].details["numbers"]["tokens_used"] is None
+
+
+def dear(tokens: int) -> ChatClientAgent:
+    """An agent whose every call uses so many tokens."""
+    return ChatClientAgent(
+        ScriptedChatClient(lambda messages, options: ChatResponse("a draft", usage=UsageDetails(0, tokens)))
+    )
+
+
+@pytest.mark.parametrize(
+    ("budget", "mine", "rule", "left"),
+    [
+        (LoopBudget(max_tokens=1000), None, "budget_scarce", 0.2),
+        (LoopBudget(max_tokens=1000), 2000, "budget_scarce", 0.2),
+        (LoopBudget(max_tokens=4000), 1000, "budget_scarce", 0.2),
+        (LoopBudget(max_tokens=4000), None, "validation_repeated", 0.8),
+        (LoopBudget(max_model_calls=9), None, "validation_repeated", None),
+    ],
+)
+async def test_the_budget_of_the_loop_is_heeded(budget, mine, rule, left):
+    """U2: the loop's own token budget feeds the matrix: a person is asked before it is used up."""
+    options = LoopAgentOptions(budget=budget, max_iterations=5)
+    loop = LoopAgent(dear(400), strategy(scripted(wrong(FORM)), max_tokens=mine), options)
+    result = LoopResult.of(await loop.run("go"))
+    details = result.iterations[1].evaluations[0].details
+    assert (details["rule"], details["numbers"]["tokens_left"]) == (rule, left)
+
+
+async def test_the_deadline_of_the_loop_is_heeded():
+    """Strategy: the loop's own deadline feeds the decision, also that of a loop around it."""
+    counter = itertools.count()
+
+    def clock() -> float:
+        return float(next(counter))
+
+    inner = LoopAgent(RecordingAgent(), strategy(scripted(needs("a"), needs("b"))), LoopAgentOptions(clock=clock))
+    outer = LoopAgent(inner, says(), LoopAgentOptions(budget=LoopBudget(deadline_s=16), clock=clock))
+    result = LoopResult.of(await outer.run("go"))
+    assert result.stop_reason == StopReason.PENDING_INPUT
+    assert rules(LoopResult.of(result.iterations[0].response))[-1] == ("escalate", "budget_insufficient")
 
 
 async def test_time_is_that_of_the_iterations():

@@ -82,6 +82,7 @@ def test_what_is_left():
         ({"max_s": 10, "elapsed_s": 6, "next_s": 4}, None),
         ({"max_s": 10, "elapsed_s": 6, "next_s": 5}, "4 of 10 s are left, and"),
         ({"max_s": 10, "elapsed_s": 12}, "0 of 10 s are left"),
+        ({"max_s": 0}, "0 of 0 s are left"),
     ],
 )
 def test_what_is_too_little_for_one_more(given, shortage):
@@ -99,7 +100,7 @@ def test_what_is_too_little_for_one_more(given, shortage):
         ({"max_tokens": 0}, ConfigurationError),
         ({"tokens_used": -1}, ConfigurationError),
         ({"next_tokens": 1.5}, TypeError),
-        ({"max_s": 0}, ConfigurationError),
+        ({"max_s": -1}, ConfigurationError),
         ({"elapsed_s": "1"}, TypeError),
     ],
 )

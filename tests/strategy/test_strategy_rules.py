@@ -268,6 +268,18 @@ def test_tokens(used, next_tokens, quality, rule):
     assert decision.rule == rule
 
 
+def test_what_is_unclear():
+    """Strategy: where a detector could tell nothing it is tried again, twice; what is known to be wrong goes first."""
+    unclear = found(unclear="the judge is out")
+    assert word(decided(unclear, history((unclear, "retry")), left=1)) == ("retry", "unclear")
+    thrice = decided(unclear, history((unclear, "retry"), (unclear, "retry")))
+    assert word(thrice) == ("escalate", "unclear")
+    assert thrice.flags == (Flag.HUMAN_EVALUATION,)
+    assert word(decided(found(unclear="so", quality=0.85))) == ("retry", "unclear")
+    assert decided(found(unclear="so", quality=0.2)).rule == "quality_gap"
+    assert decided(found(NEEDED, unclear="so")).rule == "requirement_first"
+
+
 def test_time():
     """Strategy: time that does not suffice is put before a person."""
     decision = decided(found(FORM), max_s=60, elapsed_s=50, next_s=25)
