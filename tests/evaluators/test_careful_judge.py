@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 
 import pytest
 from fakes import RecordingAgent
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agents_loop import (
     AgentResponse,
@@ -18,6 +21,7 @@ from agents_loop import (
     ChatResponse,
     ConfigurationError,
     EvidenceLoopEvaluator,
+    FinishReason,
     JudgeFailedError,
     JudgeFailurePolicy,
     JudgeVerdict,
@@ -29,7 +33,7 @@ from agents_loop import (
     check,
 )
 from agents_loop.judging.verdict import VERDICT_FORMAT
-from agents_loop.testing import ScriptedChatClient, ScriptedJudge, ScriptedVerdict
+from agents_loop.testing import ScriptedChatClient, ScriptedJudge, ScriptedVerdict, assert_evaluator_is_stateless
 
 ALL = ("reasoning", "score", "impossible")
 TORN = ScriptedVerdict(True, "no dates")
@@ -478,3 +482,82 @@ def test_who_is_escalated_to_must_be_a_client():
     """Design: a TypeError names the parameter."""
     with pytest.raises(TypeError, match="escalate_to"):
         AIJudgeLoopEvaluator(ScriptedChatClient([]), AIJudgeLoopEvaluatorOptions(escalate_to=object()))
+
+
+# --- laws
+
+
+REPLIES = st.one_of(
+    st.builds(
+        verdict,
+        st.booleans(),
+        st.sampled_from(["", "None.", "no dates"]),
+        score=st.none() | st.floats(-1, 2),
+        impossible=st.sampled_from([True, False, "true", None, 1]),
+    ),
+    st.builds(sure, st.booleans(), st.floats(0.01, 0.99), st.sampled_from(["", "no dates"])),
+    st.sampled_from(["Hmm.", "VERDICT: DONE", "VERDICT: MORE", FinishReason.REFUSAL, FinishReason.LENGTH]),
+    st.builds(lambda number: ConnectionError(str(number)), st.integers()),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(REPLIES, min_size=8, max_size=8),
+    st.sets(st.sampled_from(ALL)),
+    st.none() | st.floats(0, 1),
+    st.integers(1, 4),
+    st.none() | st.lists(REPLIES, min_size=2, max_size=2),
+)
+def test_whatever_the_replies(replies, fields, threshold, samples, stronger):
+    """Laws 23 and 25, E8: no pass and no end that no reply gave, no outage in either, and the calls are bounded."""
+    policy = JudgeFailurePolicy(
+        error="continue", length="continue", refusal="continue", retries=0, unreadable_limit=None, outage_limit=None
+    )
+    strong = None if stronger is None else ScriptedJudge(stronger)
+    evaluator, client = judge(
+        *replies,
+        verdict_fields=sorted(fields),
+        confidence_threshold=threshold,
+        samples=samples,
+        escalate_to=strong,
+        on_failure=policy,
+    )
+    word = asyncio.run(evaluator.evaluate(context()))
+    asked_strong = 0 if strong is None else len(strong.calls)
+    assert len(client.calls) <= samples + 1
+    assert asked_strong <= 2
+    used = [*replies[: len(client.calls)], *(stronger or [])[:asked_strong]]
+    if word.decision == "stop":
+        assert any(says(reply, answered=True) for reply in used)
+    if word.decision == "abort":
+        assert "impossible" in fields
+        assert any(
+            isinstance(reply, ScriptedVerdict) and reply.more["impossible"] is True and not reply.answered
+            for reply in used
+        )
+    assert word.score is None or 0 <= word.score <= 1
+    json.dumps(word.details, allow_nan=False)
+
+
+def says(reply, *, answered) -> bool:
+    if isinstance(reply, ScriptedVerdict):
+        return reply.answered == answered
+    if isinstance(reply, ChatResponse):
+        return json.loads(reply.text)["answered"] == answered
+    return reply == "VERDICT: DONE"
+
+
+async def test_it_keeps_nothing_between_runs():
+    """Law 20: one instance serves any number of runs at once."""
+
+    def make():
+        strong = ScriptedJudge(lambda messages, options: verdict(False, "no map", score=0.2))
+
+        def answer(messages, options):
+            return sure(True, 0.85) if len(messages) == 2 else TORN
+
+        options = AIJudgeLoopEvaluatorOptions(confidence_threshold=0.8, samples=2, escalate_to=strong)
+        return AIJudgeLoopEvaluator(ScriptedJudge(answer), options)
+
+    await assert_evaluator_is_stateless(make())
