@@ -119,6 +119,8 @@ class IterationBudget:
             return None
         left_s = max(0.0, self.max_s - self.elapsed_s)
         if not left_s or (self.next_s is not None and left_s < self.next_s):
-            expected = "" if self.next_s is None else f", and the next iteration is expected to take {self.next_s:.3g} s"
+            expected = (
+                "" if self.next_s is None else f", and the next iteration is expected to take {self.next_s:.3g} s"
+            )
             return f"{left_s:.3g} of {self.max_s:.3g} s are left{expected}"
         return None

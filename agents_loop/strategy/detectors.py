@@ -74,7 +74,7 @@ class EvaluatorSignalDetector(SignalDetector):
         if isinstance(self._evaluator, Check):
             failure = ValidationFailure(CHECK_FAILED, _problem(word), path=self._evaluator.name)
             return IterationSignals(validation_failures=(failure,), quality=word.score)
-        unmet = tuple(_unmet_criteria(word)) or (_unmet(type(self._evaluator).__name__, word),)
+        unmet = tuple(_unmet_criteria(word)) or (UnmetRequirement(_heard(word)),)
         return IterationSignals(unmet_requirements=unmet, quality=word.score)
 
 
@@ -130,10 +130,6 @@ def _unmet_criteria(word: LoopEvaluation) -> Iterator[UnmetRequirement]:
         name, reason = str(result.get("id")), result.get("reason")
         description = f"{name}: {reason}" if isinstance(reason, str) and reason.strip() else f"{name} is not met"
         yield UnmetRequirement(description, required=result.get("required") is not False, key=name)
-
-
-def _unmet(name: str, word: LoopEvaluation) -> UnmetRequirement:
-    return UnmetRequirement(_heard(word), key=name)
 
 
 def _heard(word: LoopEvaluation) -> str:

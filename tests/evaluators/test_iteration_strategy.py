@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import random
 from typing import Any
 
 import pytest
@@ -260,6 +261,37 @@ async def test_an_answer_is_judged_as_one_attempt():
     assert await evaluator.evaluate(context) == await evaluator.evaluate(context)
 
 
+@pytest.mark.parametrize("seed", range(8))
+async def test_every_run_ends_and_says_why(seed):
+    """Strategy: runs with random signals, budgets and caps end accepted, before a person, at the cap or the budget."""
+    chance = random.Random(seed)
+
+    def at_random(context):
+        return IterationSignals(
+            validation_failures=[FORM] * chance.choice([0, 0, 1, 2]),
+            unmet_requirements=[UnmetRequirement(f"part {n}") for n in range(chance.choice([0, 0, 1, 3]))],
+            confidence=chance.choice([None, Confidence(chance.random())]),
+            quality=chance.choice([None, chance.random()]),
+            unclear=chance.choice([None, None, None, "so"]),
+        )
+
+    for _ in range(25):
+        cap, budget = chance.randint(1, 8), chance.choice([None, LoopBudget(max_tokens=chance.randint(1, 4000))])
+        is_final = chance.random() < 0.5
+        options = LoopAgentOptions(max_iterations=cap, budget=budget, evaluate_final_iteration=is_final)
+        result = LoopResult.of(await LoopAgent(dear(400), strategy(at_random), options).run("go"))
+        words = [each for record in result.iterations for each in record.evaluations]
+        assert all(word.note and word.details["rule"] in word.note for word in words)
+        assert len(result.iterations) <= cap
+        ends = {StopReason.SATISFIED: "accept", StopReason.PENDING_INPUT: "escalate"}
+        if result.stop_reason in ends:
+            assert words[-1].details["strategy"] == ends[result.stop_reason]
+        else:
+            assert result.stop_reason == StopReason.BUDGET_EXCEEDED or (
+                result.stop_reason == StopReason.MAX_ITERATIONS and not is_final
+            )
+
+
 # --- detectors
 
 
@@ -302,6 +334,16 @@ async def test_an_evaluator_is_a_detector():
     ]
     assert evaluation.score == pytest.approx(1 / 3)
     assert "- tone: curt" in agent.inputs[1][0]
+
+
+@pytest.mark.parametrize(
+    ("gaps", "rule"),
+    [(("no price", "no day", "no title"), "requirement_repeated"), (("no price",) * 3, "infinite_loop")],
+)
+async def test_what_a_judge_misses_tells_its_words_apart(gaps, rule):
+    """Strategy, failure mode 1: a judge that names another gap each time is no infinite loop; the same gap is."""
+    result, _ = await run(strategy(says(*gaps)), max_iterations=9)
+    assert rules(result)[2][1] == rule
 
 
 async def test_a_judge_that_stops_or_aborts():

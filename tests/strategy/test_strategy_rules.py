@@ -301,6 +301,8 @@ def test_budget_burn():
     assert decision.flags == (Flag.RESOURCE_EFFICIENCY, Flag.TASK_DECOMPOSITION)
     assert decided(found(NEEDED, quality=0.5), before, max_tokens=100, tokens_used=76).rule == "budget_scarce"
     assert decided(found(NEEDED, quality=0.45), before, max_tokens=100, tokens_used=75).rule != "budget_burn"
+    assert decided(found(NEEDED, quality=0.31), before[:1], max_tokens=100, tokens_used=76).rule == "budget_burn"
+    assert decided(found(NEEDED, quality=0.31), max_tokens=100, tokens_used=76).rule == "budget_scarce"
 
 
 def test_a_task_that_is_impossible_and_a_question():
