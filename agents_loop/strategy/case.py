@@ -18,7 +18,7 @@ from agents_loop.strategy.history import (
     mean_gain,
 )
 from agents_loop.strategy.signals import IterationSignals
-from agents_loop.strategy.thresholds import StrategyThresholds
+from agents_loop.strategy.thresholds import GAIN_SHARE, LIKELIHOOD, StrategyThresholds
 from agents_loop.strategy.triggers import Trigger, fixability, triggers_of
 
 
@@ -86,6 +86,11 @@ class Case:
         """The triggers with which no answer is accepted for its quality."""
         return tuple(trigger for trigger in self.triggers if trigger.blocks_acceptance)
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether the last three scores are the same but for noise."""
+        return self.deviation is not None and self.deviation < self.thresholds.plateau_deviation
+
     def numbers(self) -> dict[str, JsonValue]:
         """What the rules went by, as JSON values; what is not known is `None`."""
         budget = self.budget
@@ -103,6 +108,8 @@ class Case:
             "quality_gap": self.gap,
             "matrix": self.matrix.value,
             "fixability": round(self.fixability, 6),
+            "likelihood": round(self.fixability * LIKELIHOOD[self.is_flat], 6),
+            "expected_gain": round(self.fixability * self._mean_severity * GAIN_SHARE[self.is_flat], 6),
             "triggers": len(self.triggers),
             "triggers_before": len(self.history[-1].triggers) if self.history else None,
             "is_improving": self.is_improving,
@@ -111,3 +118,7 @@ class Case:
             "last_strategy": None if self.last_strategy is None else self.last_strategy.value,
             "given_up": sorted(strategy.value for strategy in self.given_up),
         }
+
+    @property
+    def _mean_severity(self) -> float:
+        return sum(trigger.severity for trigger in self.triggers) / len(self.triggers) if self.triggers else 0.0

@@ -40,6 +40,7 @@ class Flag(StrEnum):
     NOT_FIXABLE = "not_fixable"
     HUMAN_EVALUATION = "human_evaluation"
     METRIC_GAMING_CHECK = "metric_gaming_check"
+    MODEL_LIMITATION = "model_limitation"
     SCHEMA_INCOMPATIBILITY = "schema_incompatibility"
     VAGUE_FEEDBACK = "vague_feedback"
     STRATEGIES_EXHAUSTED = "strategies_exhausted"

@@ -126,12 +126,11 @@ def _not_fixable(case: Case) -> Plan | None:
 
 
 def _plateau(case: Case) -> Plan | None:
-    deviation = case.deviation
-    if deviation is None or deviation >= case.thresholds.plateau_deviation:
+    if not case.is_flat:
         return None
     scores = ", ".join(f"{attempt.quality:.2f}" for attempt in case.attempts[-SAME_FOR:])
-    reason = f"the quality stays where it is: {scores} (standard deviation {deviation:.4f})"
-    return _escalated("plateau", reason, Flag.HUMAN_EVALUATION, Flag.METRIC_GAMING_CHECK)
+    reason = f"the quality stays where it is: {scores} (standard deviation {case.deviation:.4f})"
+    return _escalated("plateau", reason, Flag.HUMAN_EVALUATION, Flag.METRIC_GAMING_CHECK, Flag.MODEL_LIMITATION)
 
 
 def _good_enough(case: Case) -> Plan | None:

@@ -71,6 +71,7 @@ _TOLD: Final[Mapping[Flag, str]] = {
     Flag.NOT_FIXABLE: "Most of what is wrong is not in the agent's power.",
     Flag.HUMAN_EVALUATION: "Judge the answer yourself: the scores no longer tell answers apart.",
     Flag.METRIC_GAMING_CHECK: "See whether the answers serve the score rather than the task.",
+    Flag.MODEL_LIMITATION: "The model may not be able to do better.",
     Flag.SCHEMA_INCOMPATIBILITY: "The required form does not fit what the agent can write: one of them must change.",
     Flag.VAGUE_FEEDBACK: "Say what is to be changed.",
     Flag.STRATEGIES_EXHAUSTED: "Every strategy was tried.",

@@ -95,7 +95,14 @@ def test_a_plateau_with_a_schema_that_does_not_fit():
     ]
     decision = decide_strategy(signals, IterationBudget(iteration=3, max_iterations=6), history)
     assert (decision.strategy, decision.rule) == (IterationStrategy.ESCALATE, "plateau")
-    assert decision.flags == (Flag.HUMAN_EVALUATION, Flag.METRIC_GAMING_CHECK, Flag.SCHEMA_INCOMPATIBILITY)
+    assert decision.flags == (
+        Flag.HUMAN_EVALUATION,
+        Flag.METRIC_GAMING_CHECK,
+        Flag.MODEL_LIMITATION,
+        Flag.SCHEMA_INCOMPATIBILITY,
+    )
     assert decision.numbers["fixability"] == 0.6
+    assert decision.numbers["likelihood"] == 0.3
+    assert decision.numbers["expected_gain"] == 0.126
     assert decision.numbers["deviation"] == 0.008165
     assert "0.65, 0.67, 0.66" in decision.reason

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 import agents_loop.strategy as strategy_package
-from agents_loop.strategy import IterationStrategy, matrix_action, rules, tree
+from agents_loop.strategy import (
+    IterationBudget,
+    IterationSignals,
+    IterationStrategy,
+    decide_strategy,
+    matrix_action,
+    rules,
+    tree,
+)
 from agents_loop.strategy.wording import _ASKED, _TOLD, DEFAULT_FEEDBACK_MESSAGE_TEMPLATES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "iteration-strategy.md").read_text("utf-8")
@@ -46,6 +54,15 @@ def test_the_matrix_is_this(row):
     if "25 to 50 %" in row[0]:
         cells += [(5, t, g) for t in (0.25, 0.5) for g in gaps[row[2]]]
     assert {matrix_action(*cell).value for cell in cells} == {row[3]}
+
+
+def test_the_numbers_are_these():
+    """Docs: the table of numbers has each one that is recorded, in order."""
+    decision = decide_strategy(IterationSignals(), IterationBudget(iteration=1, max_iterations=2))
+    assert [name.strip("`") for row in table("number") for name in row[0].split(", ")] == list(decision.numbers)
+    assert set(decision.to_json()) == set(
+        re.findall(r"`(\w+)`", PAGE.split("`details` hold ")[1].split(" (each")[0])
+    ) | {"numbers"}
 
 
 def test_everything_has_words():
