@@ -28,6 +28,7 @@ from agents_loop.judging.prompt import (
     render_instructions,
 )
 from agents_loop.judging.reading import VerdictReading, read_reply
+from agents_loop.judging.requirements.demands import listing_messages
 from agents_loop.judging.requirements.judge import RequirementsJudge
 from agents_loop.judging.shown import Piece, answer_pieces, earlier_messages, request_text
 from agents_loop.judging.sizes import check_limit
@@ -35,7 +36,6 @@ from agents_loop.judging.trimming import ShownLimits, tighter
 from agents_loop.judging.verdict import (
     DONE_VERDICT_MARKER,
     MORE_VERDICT_MARKER,
-    UNKNOWN_GAP,
     VerdictField,
     check_fields,
     further_names,
@@ -235,7 +235,12 @@ Please go on and deliver the complete answer."""
         )
 
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
-        """What the judge is sent: a system and a user message. No model is called."""
+        """What the judge is sent: a system and a user message. No model is called.
+
+        By requirements, it is what a run's first call is sent: to list what the request demands.
+        """
+        if self._options.design == "requirements":
+            return listing_messages(request_text(context.initial_messages), self._options.new_nonce)
         return self._messages(context, self._limits)
 
     def _messages(self, context: LoopContext, limits: ShownLimits) -> list[ChatMessage]:
@@ -305,8 +310,12 @@ Please go on and deliver the complete answer."""
             return opinion.evaluation()
         if opinion.answered:
             return LoopEvaluation.stop(score=opinion.score, details=opinion.details)
-        feedback = self._feedback(opinion.gap or UNKNOWN_GAP, context)
-        return LoopEvaluation.continue_(feedback, score=opinion.score, details=opinion.details)
+        if not opinion.gap:
+            note = "the judge gave no readable word on any demand that is not known to be met"
+            return LoopEvaluation.continue_(note=note, details=opinion.details)
+        return LoopEvaluation.continue_(
+            self._feedback(opinion.gap, context), score=opinion.score, details=opinion.details
+        )
 
     def _answer(self, context: LoopContext, times: int) -> list[Piece] | None:
         """What is judged, cut for the how manieth time."""

@@ -7,24 +7,40 @@ is not read is not lost: a model judges it as it judges everything else. English
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from agents_loop.judging.requirements.demand import Countable
 from agents_loop.judging.requirements.lengths import lengths_in, lines_in
 from agents_loop.judging.requirements.shapes import json_in, lists_in, tables_in
 from agents_loop.judging.requirements.strings import strings_in, words_in
-from agents_loop.judging.requirements.wording import QUOTED
+from agents_loop.judging.requirements.wording import QUOTED, content_words, read_part
 
 _SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:[.!?;](?=\S)[^.!?;\n]+)*")
+_JOINT: Final = re.compile(r"^(?:in|of|as|with|using|and)\b\s*|\s+(?:in|of|as|with|using|and|a)$", re.IGNORECASE)
 _READERS: Final = (lengths_in, lines_in, lists_in, tables_in, json_in, words_in, strings_in)
 
 
 def countable_demands(request: str) -> list[Countable]:
     """The demands of a request that code can decide; what it quotes is material and demands nothing."""
-    told = QUOTED.sub(lambda quoted: " " * len(quoted.group()), request)
+    told = QUOTED.sub(lambda quoted: " " * len(quoted.group()), read_part(request))
     found: dict[str, Countable] = {}
     for sentence in _SENTENCE.findall(told):
         for read in _READERS:
             for countable in read(sentence.strip()):
                 found.setdefault(countable.demand, countable)
     return list(found.values())
+
+
+def without_counted(demand: str, counted: Sequence[Countable]) -> str:
+    """What is left of a demand for a model to judge, without what code counts; empty where code decides all of it."""
+    left = demand
+    for one in counted:
+        words = set(content_words(one.demand))
+        if words and words >= set(content_words(left)):
+            return ""
+        left = re.sub(re.escape(one.demand), " ", left, flags=re.IGNORECASE)
+    left = " ".join(left.split())
+    if left != demand:
+        left = _JOINT.sub("", _JOINT.sub("", left))
+    return left if content_words(left) else ""

@@ -10,6 +10,10 @@ from typing import Final, TypeAlias
 Fault: TypeAlias = Callable[[str], str | None]
 """What is wrong with an answer, `None` if it obeys."""
 
+_NO_NAMES: Final = frozenset(
+    {"that", "which", "of", "in", "for", "to", "with", "are", "is", "should", "must", "as", "the"}
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Countable:
@@ -57,7 +61,11 @@ def names_of(listed: str) -> list[str]:
     parts = re.split(r"(,\s+and\s+|,\s+or\s+|,\s+|\s+and\s+|\s+or\s+)", listed.strip())
     for before, part in zip(["", *parts[1::2]], parts[::2], strict=True):
         word = re.match(r"[\w-]+", part)
-        if word is None or (word.group() != part.strip() and before.strip() == ","):
+        if (
+            word is None
+            or word.group().lower() in _NO_NAMES
+            or (word.group() != part.strip() and before.strip() == ",")
+        ):
             break
         names.append(word.group())
         if word.group() != part.strip():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from agents_loop.judging.fences import unused_nonce
+from agents_loop.judging.requirements.demand import names_of
 from agents_loop.judging.requirements.wording import content_words, is_covered, told_part
 from agents_loop.messages import ChatMessage, ChatRole
 
@@ -41,6 +42,13 @@ _EXAMPLES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
 )
 """Ours. They show: splitting; not singing along; leaving out what is given; not translating; names one by one."""
 _NUMBERING = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*•])\s*")
+_DELIVER = re.compile(
+    r"^(?:also )?(?:include|give|name|state|mention|provide|contain|add|write|make|create|list|say|show)s?\s+(?=\w)",
+    re.IGNORECASE,
+)
+"""An order that a model would rather carry out than look for."""
+_WITH_NAMES = re.compile(r"(?P<thing>[^()]+?)\s*\((?P<names>[\w-]+(?:(?:,? and |, )[\w-]+)+)\)")
+_PREPOSITION = re.compile(r"(?:for|in|on|of|with|from|to|by|as|at|about)\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[.!?;:]\s+|,\s+(?:and\s+|then\s+|but\s+)?|\s+and\s+|\n+")
 
 
@@ -67,8 +75,19 @@ def read_demands(reply: str, request: str) -> list[str]:
     """
     told = told_part(request)
     lines = [_NUMBERING.sub("", line).strip(" .;") for line in reply.splitlines()]
-    demands = list(dict.fromkeys(line for line in lines if 0 < len(line) <= _LONGEST and _is_of(line, told)))
-    return [*demands, *_left_out(demands, told)][:MOST_DEMANDS]
+    listed = [line for line in lines if 0 < len(line) <= _LONGEST and _is_of(line, told)]
+    demands = [part for demand in [*listed, *_left_out(listed, told)] for part in _parts(demand)]
+    return list(dict.fromkeys(demands))[:MOST_DEMANDS]
+
+
+def _parts(demand: str) -> list[str]:
+    """The thing that is demanded, without an order to deliver it; of `a section (host and port)` one for each name."""
+    thing = _DELIVER.sub("", demand)
+    found = _WITH_NAMES.fullmatch(thing)
+    if found is None:
+        return [thing]
+    names = names_of(found["names"])
+    return [f"{found['thing']} with {name}" for name in names] if len(names) > 1 else [thing]
 
 
 def _is_of(line: str, told: str) -> bool:
@@ -77,6 +96,11 @@ def _is_of(line: str, told: str) -> bool:
 
 
 def _left_out(demands: Sequence[str], told: str) -> list[str]:
-    """Clauses of two words or more of which most words are in no demand."""
+    """Clauses of which most words are in no demand. Numbers and "for pancakes" alone demand nothing."""
     clauses = [clause.strip(" .,:;") for clause in _CLAUSE.split(told)]
-    return [clause for clause in clauses if len(content_words(clause)) > 1 and not is_covered(clause, demands)]
+    return [clause for clause in clauses if _says_something(clause) and not is_covered(clause, demands)]
+
+
+def _says_something(clause: str) -> bool:
+    words = [word for word in content_words(clause) if not word.isdigit()]
+    return len(words) > 1 or (len(words) == 1 and not _PREPOSITION.match(clause))

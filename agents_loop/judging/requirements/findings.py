@@ -28,7 +28,7 @@ class Opinion(NamedTuple):
 
     answered: bool
     gap: str
-    """One line for each demand that is not met; empty when all are."""
+    """One line for each demand that is known not to be met; of what the model was unreadable about, nothing is."""
     score: float
     """The least of all findings' scores."""
     readable: bool
@@ -40,7 +40,7 @@ def opinion_of(findings: Sequence[Finding], threshold: float) -> Opinion:
     unmet = [finding for finding in findings if finding.score < threshold or not finding.readable]
     return Opinion(
         answered=bool(findings) and not unmet,
-        gap="\n".join(_line(finding) for finding in unmet),
+        gap="\n".join(_line(finding) for finding in unmet if finding.readable),
         score=min((finding.score for finding in findings), default=0.0),
         readable=any(finding.readable for finding in findings),
         details={"demands": [_to_json(finding, threshold) for finding in findings]},
@@ -56,4 +56,6 @@ def _to_json(finding: Finding, threshold: float) -> JsonValue:
     result: dict[str, JsonValue] = {"demand": finding.demand, "met": met, "score": round(finding.score, 4)}
     if finding.fault is not None:
         result["fault"] = finding.fault
+    if not finding.readable:
+        result["readable"] = False
     return result

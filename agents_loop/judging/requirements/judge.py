@@ -11,13 +11,12 @@ from agents_loop.judging.asking import NoVerdict, ask, verdict_text
 from agents_loop.judging.logprobs import with_logprobs
 from agents_loop.judging.policy import JudgeFailurePolicy
 from agents_loop.judging.requirements.claims import without_claims
-from agents_loop.judging.requirements.countable import Countable, countable_demands
+from agents_loop.judging.requirements.countable import Countable, countable_demands, without_counted
 from agents_loop.judging.requirements.demands import listing_messages, read_demands
 from agents_loop.judging.requirements.evenness import of_each_fault
 from agents_loop.judging.requirements.findings import DEFAULT_THRESHOLD, Finding, Opinion, opinion_of
 from agents_loop.judging.requirements.probing import Probe, probe_messages, read_probe
-from agents_loop.judging.requirements.wording import is_covered
-from agents_loop.judging.shown import Piece
+from agents_loop.judging.shown import Piece, is_blank
 from agents_loop.loop.context import LoopContext
 
 _DEMANDS: Final = "_agents_loop.demands"
@@ -79,13 +78,7 @@ class RequirementsJudge:
         if isinstance(demands, NoVerdict):
             return demands
         shown = [_delivered(piece, request) for piece in answer(0) or ()]
-        text = "\n\n".join(piece for piece in shown if isinstance(piece, str))
-        findings = [
-            Finding(one.demand, 0.0, fault) for one in demands.counted if (fault := one.fault(text)) is not None
-        ]
-        findings += [
-            Finding(one, 0.0, fault) for one in demands.asked if (fault := of_each_fault(one, text)) is not None
-        ]
+        findings = _found_by_code(demands, shown)
         faulty = {finding.demand for finding in findings}
         asked = [demand for demand in demands.asked if demand not in faulty]
         probes = await _all([self._probe(demand, request, answer, context) for demand in asked])
@@ -105,11 +98,7 @@ class RequirementsJudge:
                 return listed
             texts = [request, *self._criteria]
             counted = [one for text in texts for one in countable_demands(text)]
-            asked = [
-                text
-                for text in (*listed.asked, *self._criteria)
-                if not is_covered(text, [one.demand for one in counted])
-            ]
+            asked = [left for text in (*listed.asked, *self._criteria) if (left := without_counted(text, counted))]
             known[id(self)] = Demands(counted, asked)
         return known[id(self)]
 
@@ -128,6 +117,17 @@ class RequirementsJudge:
     async def _ask(self, messages: Any, read: Callable[[ChatResponse], Any], shorter: Any, context: LoopContext) -> Any:
         options = with_logprobs(self._chat_options)
         return await ask(self._client, messages, options, self._policy, context, read, shorter)
+
+
+def _found_by_code(demands: Demands, shown: Sequence[Piece]) -> list[Finding]:
+    """What is wrong with an answer as far as no model is needed to see it."""
+    if is_blank(shown):
+        texts = [*[one.demand for one in demands.counted], *demands.asked]
+        return [Finding(text, 0.0, "the response is empty") for text in texts]
+    text = "\n\n".join(piece for piece in shown if isinstance(piece, str))
+    counted = [(one.demand, one.fault(text)) for one in demands.counted] if text else []
+    uneven = [(demand, of_each_fault(demand, text)) for demand in demands.asked]
+    return [Finding(demand, 0.0, fault) for demand, fault in (*counted, *uneven) if fault is not None]
 
 
 def _delivered(piece: Piece, request: str) -> Piece:

@@ -77,7 +77,10 @@ def probe_messages(
 def _user(answer: Sequence[Piece], demand: str, nonce: str, evidence: Sequence[str] = ()) -> ChatMessage:
     text, asked = f"text_{nonce}>", f"demand_{nonce}>"
     checked = ["\nWhat a program checked in it:\n" + "\n".join(evidence)] if evidence else []
-    before, after = f"<{text}\n", f"\n</{text}\n\n<{asked}\n{demand}\n</{asked}\n\nFulfilled?"
+    before, after = (
+        f"<{text}\n",
+        f"\n</{text}\n\n<{asked}\n{demand}\n</{asked}\n\nDoes the text fulfil the demand? Reply yes or no.",
+    )
     return ChatMessage(ChatRole.USER, joined([before, *spaced(answer), *checked, after]))
 
 

@@ -25,8 +25,8 @@ _NAMED: Final = re.compile(
 )
 """Of what is to be listed, whatever it is."""
 _BEFORE: Final = 12
-_NUMBERED: Final = re.compile(r"^\s*(?:\*\*)?\(?\d{1,3}[.)]", re.MULTILINE)
-_BULLET: Final = re.compile(r"^\s*[-*+•‣◦]\s", re.MULTILINE)
+_NUMBERED: Final = re.compile(r"^[ \t]*(?:\*\*)?\(?\d{1,3}[.)]", re.MULTILINE)
+_BULLET: Final = re.compile(r"^[ \t]*[-*+•‣◦]\s", re.MULTILINE)
 _BULLETS_WANTED: Final = re.compile(r"\bas bullets\b|\bbullet(?:ed)?[- ](?:points?|list)\b", re.IGNORECASE)
 _NUMBERED_WANTED: Final = re.compile(r"\bnumbered list\b", re.IGNORECASE)
 _TABLE_WANTED: Final = re.compile(r"\bMarkdown table\b", re.IGNORECASE)

@@ -7,10 +7,14 @@ from collections.abc import Iterable
 from typing import Final
 
 QUOTED: Final = re.compile(
-    r"(?<!\w)(['\"])(?=\S).*?(?<=\S)\1(?!\w)|[\u201c\u2018\u00ab].*?[\u201d\u2019\u00bb]", re.DOTALL
+    r"(?<!\w)(['\"])(?=\S).{1,600}?(?<=\S)\1(?!\w)|[\u201c\u2018\u00ab].{1,600}?[\u201d\u2019\u00bb]", re.DOTALL
 )
 _LONG_QUOTATION: Final = 30
 """Characters from which on a quotation is material rather than a name."""
+_COVERED: Final = 1 / 3
+"""Of a clause that shares this much with a demand, the demand is what it asks for."""
+_MOST_READ: Final = 4_000
+_SPACES: Final = re.compile(r"[^\S\n]+")
 _WORD: Final = re.compile(r"[^\W_]+")
 _ENDINGS: Final = ("ings", "ing", "ies", "es", "ed", "s", "e")
 _SHORTEST_STEM: Final = 3
@@ -22,9 +26,15 @@ how will would should must can use one do does
 _EMPTY: Final = frozenset(_EMPTY_WORDS.split())
 
 
+def read_part(request: str) -> str:
+    """As much of a request as code reads: of a very long one its head and tail, since its middle is material."""
+    return request if len(request) <= 2 * _MOST_READ else f"{request[:_MOST_READ]}\n{request[-_MOST_READ:]}"
+
+
 def told_part(request: str) -> str:
     """The request without its longer quotations: these are material, and demand nothing."""
-    return QUOTED.sub(lambda found: found.group() if len(found.group()) < _LONG_QUOTATION else " ", request)
+    told = QUOTED.sub(lambda found: found.group() if len(found.group()) < _LONG_QUOTATION else " ", read_part(request))
+    return _SPACES.sub(" ", told)
 
 
 def content_words(text: str) -> list[str]:
@@ -32,11 +42,11 @@ def content_words(text: str) -> list[str]:
     return [_stem(word) for word in _WORD.findall(text.lower()) if word not in _EMPTY]
 
 
-def is_covered(clause: str, phrases: Iterable[str]) -> bool:
-    """Whether at least half of a clause's words are among those of the phrases."""
+def is_covered(clause: str, phrases: Iterable[str], share: float = _COVERED) -> bool:
+    """Whether at least a share of a clause's words are among those of the phrases."""
     words = content_words(clause)
     said = {word for phrase in phrases for word in content_words(phrase)}
-    return 2 * sum(word in said for word in words) >= len(words)
+    return sum(word in said for word in words) >= share * len(words)
 
 
 def _stem(word: str) -> str:
