@@ -43,21 +43,16 @@ DetectorLike: TypeAlias = (
 class EvaluatorSignalDetector(SignalDetector):
     """Takes an evaluator's word as signals.
 
-    Its score is the quality. A failed check is a validation failure with the code `CHECK_FAILED`; a rubric's criteria
-    that are not met, and what any other evaluator wants the agent to hear, are unmet requirements; an abort says that
-    the task is impossible, a question is passed on; and where a judge gave no verdict,
-    nothing is clear.
+    Its score is the quality. A failed check is a validation failure with the code `CHECK_FAILED`, or, if it is not
+    required, an optional requirement that is not met. A rubric's criteria that are not met, and what any other
+    evaluator wants the agent to hear, are unmet requirements. An abort says that the task is impossible, and a question
+    is passed on. Where a judge gave no verdict, nothing is clear.
 
     Args:
         evaluator: Who judges.
-
-    Raises:
-        TypeError: It is no evaluator.
     """
 
     def __init__(self, evaluator: LoopEvaluator) -> None:
-        if not isinstance(evaluator, LoopEvaluator):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"evaluator must be a LoopEvaluator, not {type(evaluator).__name__}")
         self._evaluator = evaluator
 
     async def detect(self, context: LoopContext) -> IterationSignals:
@@ -71,10 +66,11 @@ class EvaluatorSignalDetector(SignalDetector):
             return IterationSignals(question=word.question, quality=word.score)
         if is_without_verdict(word):
             return IterationSignals(unclear=word.note or f"{type(self._evaluator).__name__} gave no verdict")
-        if isinstance(self._evaluator, Check):
+        if isinstance(self._evaluator, Check) and self._evaluator.required:
             failure = ValidationFailure(CHECK_FAILED, _problem(word), path=self._evaluator.name)
             return IterationSignals(validation_failures=(failure,), quality=word.score)
-        unmet = tuple(_unmet_criteria(word)) or (UnmetRequirement(_heard(word)),)
+        is_required = not isinstance(self._evaluator, Check)
+        unmet = tuple(_unmet_criteria(word)) or (UnmetRequirement(_heard(word), required=is_required),)
         return IterationSignals(unmet_requirements=unmet, quality=word.score)
 
 
@@ -83,14 +79,9 @@ class FunctionSignalDetector(SignalDetector):
 
     Args:
         detect: Takes the context and gives `IterationSignals`, or an awaitable of them.
-
-    Raises:
-        TypeError: `detect` is not callable.
     """
 
     def __init__(self, detect: Callable[[LoopContext], IterationSignals | Awaitable[IterationSignals]]) -> None:
-        if not callable(detect):
-            raise TypeError(f"detect must be callable, not {type(detect).__name__}")
         self._detect = detect
 
     async def detect(self, context: LoopContext) -> IterationSignals:

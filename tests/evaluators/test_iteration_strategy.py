@@ -324,13 +324,15 @@ async def test_an_evaluator_is_a_detector():
     criteria.append(RubricCriterion("day", "A day."))
     rubric = RubricLoopEvaluator(ScriptedChatClient([reply]), criteria)
     short = check("short", lambda text: "it is too long")
-    result, agent = await run(strategy(rubric, short, says("Say please.")), max_iterations=2)
+    rhyme = check("rhymes", lambda text: False, required=False)
+    result, agent = await run(strategy(rubric, short, rhyme, says("Say please.")), max_iterations=2)
     (evaluation,) = result.iterations[0].evaluations
     assert [(each["type"], each["text"], each["severity"]) for each in evaluation.details["triggers"]] == [
         ("requirement_unmet", "price: no price", 0.9),
         ("requirement_unmet", "Say please.", 0.9),
         ("validation_failure", "short: it is too long (CHECK_FAILED)", 0.7),
         ("requirement_unmet", "tone: curt", 0.5),
+        ("requirement_unmet", 'Your answer fails the check "rhymes": it is not met', 0.5),
     ]
     assert evaluation.score == pytest.approx(1 / 3)
     assert "- tone: curt" in agent.inputs[1][0]

@@ -141,6 +141,20 @@ async def test_a_reviewer_that_fails():
     assert "the reviewer gave no review" in (await down.detect(context())).unclear
 
 
+async def test_a_full_context_is_trimmed():
+    """S1: an answer that does not fit is shown cut, with a note; the request is not."""
+
+    class Overflow(Exception):  # noqa: N818 - as an SDK names it
+        code = "context_length_exceeded"
+
+    client = ScriptedChatClient([Overflow("too long"), reply()])
+    await ReviewSignalDetector(client).detect(context("word " * 400))
+    first, second = [call.messages[1].text for call in client.calls]
+    assert len(second) < len(first) - 1000
+    assert "characters are left out here" in second
+    assert "Announce the concert." in second
+
+
 def test_options_check_themselves():
     """Strategy: options that can't be are an error that names them."""
     with pytest.raises(TypeError, match="criteria"):

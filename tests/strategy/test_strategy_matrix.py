@@ -28,6 +28,7 @@ HIGH, MEDIUM, LOW = 0.4, 0.2, 0.05
         (2, 0.26, HIGH, "final_attempt"),
         (1, 0.26, HIGH, "final_attempt"),
         (2, 1.0, MEDIUM, "accept"),
+        (2, 1.0, 0.3, "accept"),
         (1, 1.0, LOW, "accept"),
         (1, 0.25, HIGH, "final_attempt"),
         (1, 0.25, MEDIUM, "accept"),
