@@ -110,6 +110,9 @@ if TYPE_CHECKING:
         UsageContent,
         UsageDetails,
     )
+    from agents_loop.metering.budget import LoopBudget
+    from agents_loop.metering.ledger import Ledger, LedgerEntry, LedgerSum
+    from agents_loop.metering.prices import ModelPrice
     from agents_loop.strategy.detectors import SignalDetector
     from agents_loop.strategy.history import IterationStrategy
     from agents_loop.strategy.review import ReviewSignalDetector, ReviewSignalDetectorOptions
@@ -226,6 +229,9 @@ _HOMES = {
         "UsageContent",
         "UsageDetails",
     ),
+    "metering.budget": ("LoopBudget",),
+    "metering.ledger": ("Ledger", "LedgerEntry", "LedgerSum"),
+    "metering.prices": ("ModelPrice",),
     "strategy.detectors": ("SignalDetector",),
     "strategy.history": ("IterationStrategy",),
     "strategy.review": ("ReviewSignalDetector", "ReviewSignalDetectorOptions"),
@@ -302,9 +308,13 @@ __all__ = [
     "JudgeFailedError",
     "JudgeFailurePolicy",
     "JudgeVerdict",
+    "Ledger",
+    "LedgerEntry",
+    "LedgerSum",
     "LocalChatClient",
     "LoopAgent",
     "LoopAgentOptions",
+    "LoopBudget",
     "LoopContext",
     "LoopEvaluation",
     "LoopEvaluator",
@@ -314,6 +324,7 @@ __all__ = [
     "LoopStarted",
     "LoopStopped",
     "MissingExtraError",
+    "ModelPrice",
     "OpenAIChatClient",
     "PairwiseJudge",
     "PairwiseJudgeOptions",

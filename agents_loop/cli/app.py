@@ -13,7 +13,7 @@ from agents_loop import __version__
 from agents_loop.cli.exit_codes import ExitCode
 from agents_loop.cli.explaining import debug_text, explain_each
 from agents_loop.cli.local_models import list_models, pull_with_progress
-from agents_loop.cli.running import RunRequest, parse_cap, run_file
+from agents_loop.cli.running import RunRequest, parse_amount, parse_count, run_file
 from agents_loop.cli.streams import guarded_output, say_error, use_utf8, write_err, write_out
 from agents_loop.cli.text import one_line
 from agents_loop.errors import ConfigurationError
@@ -63,6 +63,17 @@ def run(
         typer.Option(metavar="NAME=SPEC", help="A backend for one model name of the file, or for a glob."),
     ] = None,
     max_iterations: Annotated[str | None, typer.Option(metavar="N", help="Instead of the file's.")] = None,
+    max_tokens: Annotated[
+        str | None, typer.Option(metavar="N", help="Input and output tokens at most, instead of the file's.")
+    ] = None,
+    max_cost: Annotated[
+        str | None, typer.Option(metavar="USD", help="US dollars at most, instead of the file's.")
+    ] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=IN,OUT", help="What a model costs: US dollars for a million tokens."),
+    ] = None,
+    deadline: Annotated[str | None, typer.Option(metavar="SECONDS", help="How long the run may take.")] = None,
     trace: Annotated[Path | None, typer.Option(metavar="FILE.jsonl", help="Write each event to a file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write the whole result as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but errors on standard error.")] = False,
@@ -71,14 +82,18 @@ def run(
     """Run a loop. The last answer goes to standard output.
 
     It ends with 0 if the loop is satisfied, 1 if an agent or an evaluator failed, 2 for wrong use, 3 at the cap, 4 at a
-    budget, 5 when a person is waited for, and 130 when it is interrupted.
+    budget or a deadline, 5 when a person is waited for, and 130 when it is interrupted.
     """
     request = RunRequest(
         file=file,
         inputs=inputs or (),
         backend=backend,
         models=model or (),
-        max_iterations=None if max_iterations is None else parse_cap(max_iterations),
+        max_iterations=parse_count("--max-iterations", max_iterations),
+        max_tokens=parse_count("--max-tokens", max_tokens),
+        max_cost_usd=parse_amount("--max-cost", max_cost, "US dollars"),
+        prices=price or (),
+        deadline_s=parse_amount("--deadline", deadline, "seconds"),
         trace=trace,
         as_json=as_json,
         quiet=quiet,
@@ -95,8 +110,6 @@ def validate(file: _File) -> int:
     lines = [f"✓ {one_line(loop_file.name)}: {sum(map(len, waves))} nodes, {len(waves)} wave(s)"]
     lines += [f"  wave {number}: {wave}" for number, wave in enumerate(waves, start=1)]
     write_out("".join(f"{line}\n" for line in lines))
-    for notice in loop_file.notices:
-        write_err(f"notice: {notice}\n")
     return ExitCode.SATISFIED
 
 

@@ -13,10 +13,12 @@ from agents_loop.chat_client import ChatClient
 from agents_loop.cli.scripted import Script
 from agents_loop.cli.text import as_utf8
 from agents_loop.errors import ConfigurationError
+from agents_loop.metering.prices import ModelPrice, PriceList, Prices
 
 Kind: TypeAlias = Literal["openai", "azure", "local", "scripted"]
 
 _FORMS = "openai[:MODEL], azure[:DEPLOYMENT], local[:NAME or /path.gguf], scripted:FILE"
+_FREE = ModelPrice(input_usd_per_million=0, output_usd_per_million=0)
 _WITH_A_PATH = ("local", "scripted")
 """Their argument may be a path, whose bytes are the file system's."""
 
@@ -73,6 +75,7 @@ class Backends:
         routes: The `NAME=SPEC` of `--model`: an exact name comes before a glob, then the order given counts.
         on_notice: Hears which backend was chosen.
         local_client: Makes the client of a local model.
+        prices: The caller's.
 
     Raises:
         ConfigurationError: A SPEC can't be read, or the scripted file that it names.
@@ -85,11 +88,15 @@ class Backends:
         *,
         on_notice: Callable[[str], None],
         local_client: Callable[[str | None], ChatClient],
+        prices: Prices,
     ) -> None:
         self._default = None if default is None else Spec.parse(default)
         self._routes = [Route.parse(route) for route in routes]
         self._on_notice = on_notice
         self._local_client = local_client
+        self.prices = dict(prices)
+        """The caller's, and those of models that nobody is paid for: the local ones, and scripted ones whose names are
+        not those of models with a price."""
         self._clients: dict[str, tuple[Spec, ChatClient]] = {}
         self._scripts: dict[Path, Script] = {}
         for spec in [self._default, *[route.spec for route in self._routes]]:
@@ -105,6 +112,11 @@ class Backends:
         spec = self._spec_for(model)
         client = self._make(spec, model)
         self._clients[model] = (spec, client)
+        known = PriceList(self.prices)
+        if spec.kind == "local" and known.given_for((model,)) is None:
+            self.prices |= {model: _FREE, str(getattr(client, "model_id", model)): _FREE}
+        elif spec.kind == "scripted" and known.cost_of((model,)) is None:
+            self.prices[model] = _FREE
         return client
 
     def kind_of(self, model: str | None) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from typing import Protocol
 
 from agents_loop.cli.live import LiveScreen
 from agents_loop.cli.streams import write_err
@@ -23,15 +22,9 @@ from agents_loop.loop.events import (
     LoopStopped,
 )
 from agents_loop.loop.result import LoopResult
+from agents_loop.metering.spending import tokens_of
 
 _LONGEST = 240
-
-
-class Costs(Protocol):
-    """What a run has used so far."""
-
-    calls: int
-    tokens: int
 
 
 class Display(ABC):
@@ -39,7 +32,6 @@ class Display(ABC):
 
     is_live = False
     """Whether it shows drafts while they are written."""
-    costs: Costs | None = None
 
     @abstractmethod
     def notice(self, text: str) -> None:
@@ -54,10 +46,15 @@ class Display(ABC):
 
     def ending(self, result: LoopResult) -> str:
         """How a run went, in one line."""
+        total = result.ledger.total
+        used = [counted(total.calls, "call")]
+        tokens = tokens_of(total.usage)
+        if tokens is not None:
+            used.append(counted(tokens[0], "token"))
+        if total.cost_usd:
+            used.append(f"${total.cost_usd:.4f}")
         line = f"{result.stop_reason.value} after {counted(len(result.iterations), 'iteration')}"
-        if self.costs is None:
-            return line
-        return f"{line} ({counted(self.costs.calls, 'call')}, {counted(self.costs.tokens, 'token')})"
+        return f"{line} ({', '.join(used)})"
 
 
 class QuietDisplay(Display):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +16,13 @@ from agents_loop.cli.exit_codes import OF_STOP_REASON, ExitCode
 from agents_loop.cli.explaining import debug_text, explain
 from agents_loop.cli.local_models import local_client
 from agents_loop.cli.streams import say_error, write_err, write_out
-from agents_loop.cli.text import as_utf8, redact
+from agents_loop.cli.text import as_utf8, one_line, redact
 from agents_loop.cli.trace import TraceWriter
 from agents_loop.errors import ConfigurationError
 from agents_loop.files import BuiltLoop, LoopFile, load_loop_file
-from agents_loop.files.metering import Meter
 from agents_loop.loop.events import LoopEvent, LoopStopped
-from agents_loop.loop.result import LoopResult, result_to_json
-from agents_loop.message_json import usage_to_json
+from agents_loop.loop.result import LoopResult, StopReason, result_to_json
+from agents_loop.metering.prices import ModelPrice
 
 _MOST_DIGITS = 12
 
@@ -36,6 +36,10 @@ class RunRequest:
     backend: str | None = None
     models: Sequence[str] = ()
     max_iterations: int | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    prices: Sequence[str] = ()
+    deadline_s: float | None = None
     trace: Path | None = None
     as_json: bool = False
     quiet: bool = False
@@ -63,20 +67,29 @@ def run_file(request: RunRequest) -> int:
     loop_file = load_loop_file(request.file)
     inputs = parse_inputs(request.inputs)
     display = choose_display(quiet=request.quiet)
-    backends = Backends(request.backend, request.models, on_notice=display.notice, local_client=local_client)
+    backends = Backends(
+        request.backend,
+        request.models,
+        on_notice=display.notice,
+        local_client=local_client,
+        prices=parse_prices(request.prices),
+    )
     built = loop_file.build(
         inputs,
         backends.client_for,
         max_iterations=request.max_iterations,
+        max_tokens=request.max_tokens,
+        max_cost_usd=request.max_cost_usd,
+        deadline_s=request.deadline_s,
+        prices=backends.prices,
         on_notice=lambda text: display.notice(f"notice: {text}"),
     )
     _give_notices(display, loop_file, inputs, backends)
-    display.costs = built.meter
     observers: list[Observer] = [display]
     if request.trace is not None:
         observers.append(TraceWriter(request.trace, lambda text: write_err(f"warning: {text}\n")))
     run = _Run(built, backends, observers, streaming=display.is_live)
-    return _finish(request, built.meter, run, backends, run.to_the_end())
+    return _finish(request, loop_file, run, backends, run.to_the_end())
 
 
 class _Run:
@@ -119,14 +132,27 @@ class _Run:
             observer.on_event(event)
 
 
-def _finish(request: RunRequest, meter: Meter, run: _Run, backends: Backends, error: BaseException | None) -> int:
+def _finish(
+    request: RunRequest, loop_file: LoopFile, run: _Run, backends: Backends, error: BaseException | None
+) -> int:
     if run.result is not None:
-        _write_result(run.result, meter, as_json=request.as_json)
+        _write_result(run.result, as_json=request.as_json)
+        if run.result.stop_reason in (StopReason.BUDGET_EXCEEDED, StopReason.DEADLINE):
+            say_error(one_line(redact(run.result.stop_detail or "")))
     if error is not None and not isinstance(error, KeyboardInterrupt):
         if request.debug:
             write_err(debug_text(error))
-        say_error(explain(error, model=meter.last_model, backend=backends.kind_of(meter.last_model)))
+        model = _last_model(loop_file, run.result)
+        say_error(explain(error, model=model, backend=backends.kind_of(model)))
     return _exit_code(run.result, error)
+
+
+def _last_model(loop_file: LoopFile, result: LoopResult | None) -> str | None:
+    """The model of the latest call, by its name in the file."""
+    if result is None or not result.ledger:
+        return None
+    node = loop_file.node
+    return node.generator.model if result.ledger[-1].role == "agent" else node.evaluator.model
 
 
 def _exit_code(result: LoopResult | None, error: BaseException | None) -> ExitCode:
@@ -139,12 +165,11 @@ def _exit_code(result: LoopResult | None, error: BaseException | None) -> ExitCo
     return ExitCode.FAILED if error is not None and code != ExitCode.LIMIT else code
 
 
-def _write_result(result: LoopResult, meter: Meter, *, as_json: bool) -> None:
+def _write_result(result: LoopResult, *, as_json: bool) -> None:
     if as_json:
         fields = result_to_json(result)
         fields["stop_detail"] = None if result.stop_detail is None else redact(result.stop_detail)
-        fields["usage"] = None if meter.usage is None else usage_to_json(meter.usage)
-        fields["model_calls"] = meter.calls
+        fields["model_calls"] = len(result.ledger)
         write_out(f"{json.dumps(fields, ensure_ascii=False)}\n")
     elif result.iterations:
         write_out(f"{result.output}\n")
@@ -168,20 +193,57 @@ def parse_inputs(given: Sequence[str]) -> dict[str, str]:
     return inputs
 
 
-def parse_cap(text: str) -> int:
-    """The number of `--max-iterations`.
+def parse_count(option: str, text: str | None) -> int | None:
+    """The whole number of an option such as `--max-iterations`.
 
     Raises:
         ConfigurationError: It is none, or less than 1.
     """
+    if text is None:
+        return None
     if not text.strip().isdecimal() or len(text) > _MOST_DIGITS or int(text) < 1:
-        raise ConfigurationError(f"--max-iterations must be a whole number of at least 1, not {text!r}")
+        raise ConfigurationError(f"{option} must be a whole number of at least 1, not {text!r}")
     return int(text)
 
 
+def parse_amount(option: str, text: str | None, unit: str) -> float | None:
+    """The number of an option such as `--max-cost`.
+
+    Raises:
+        ConfigurationError: It is none, or not more than 0.
+    """
+    if text is None:
+        return None
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount < math.inf:
+        raise ConfigurationError(f"{option} must be a number of {unit} above 0, such as 0.5, not {text!r}")
+    return amount
+
+
+def parse_prices(given: Sequence[str]) -> dict[str, ModelPrice]:
+    """The `NAME=IN,OUT`s of the command line.
+
+    Raises:
+        ConfigurationError: One is none.
+    """
+    prices: dict[str, ModelPrice] = {}
+    for written in given:
+        name, _, amounts = as_utf8(written, "--price").rpartition("=")
+        try:
+            asked, answered = [float(amount) for amount in amounts.split(",")]
+            prices[name] = ModelPrice(input_usd_per_million=asked, output_usd_per_million=answered)
+        except ValueError:  # a ConfigurationError is one too
+            name = ""
+        if not name:
+            said = f"--price {written!r} must be NAME=IN,OUT, such as 'gpt-5-mini=0.25,2' (US dollars a million tokens)"
+            raise ConfigurationError(said)
+    return prices
+
+
 def _give_notices(display: Display, loop_file: LoopFile, inputs: dict[str, str], backends: Backends) -> None:
-    for notice in loop_file.notices:
-        display.notice(f"notice: {notice}")
     for name in loop_file.unused_inputs(inputs):
         display.notice(f"notice: no prompt uses the input {name!r}")
     for pattern in backends.unused_routes():

@@ -67,7 +67,7 @@ class Script:
             del messages, options
             return self._take(model)
 
-        return ScriptedChatClient(answer, name=str(self._path))
+        return ScriptedChatClient(answer, name=str(self._path), model_id=model)
 
     def _take(self, model: str) -> ChatResponse:
         self._calls += 1

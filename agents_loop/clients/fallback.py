@@ -52,6 +52,12 @@ class FallbackChatClient(ChatClient):
             raise ConfigurationError("clients must hold at least one chat client")
         self.clients: tuple[ChatClient, ...] = tuple([as_chat_client(client, name="clients") for client in clients])
 
+    @property
+    def model_id(self) -> str | None:
+        """The model of the first client, if it says so."""
+        model: object = getattr(self.clients[0], "model_id", None)
+        return model if isinstance(model, str) else None
+
     async def get_response(self, messages: Sequence[ChatMessage], options: ChatOptions | None = None) -> ChatResponse:
         """Ask them in turn.
 

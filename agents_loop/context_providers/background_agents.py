@@ -21,6 +21,7 @@ from agents_loop.context_providers.provider import ContextProvider, ProvidedCont
 from agents_loop.context_providers.stored_state import StoredState
 from agents_loop.errors import ConfigurationError
 from agents_loop.messages import JsonValue
+from agents_loop.metering.meter import context_apart
 from agents_loop.tools import FunctionTool, ToolContext
 
 _Work: TypeAlias = "asyncio.Task[Ending]"
@@ -153,7 +154,7 @@ class BackgroundAgentsProvider(ContextProvider):
         state = _STATE.read(session, self.state_key)
         running = run_to_its_end(agent, self.agents[agent], input, self._task_timeout_s)
         task = BackgroundTask(state.next_id, agent, description)
-        self._keep(session, task.id, asyncio.get_running_loop().create_task(running))
+        self._keep(session, task.id, asyncio.get_running_loop().create_task(running, context=context_apart()))
         _STATE.write(session, self.state_key, _Tasks(task.id + 1, [*state.tasks, task]))
         return task
 

@@ -12,14 +12,16 @@ from agents_loop.files.checking import check_document
 from agents_loop.files.evaluator import PromptedEvaluator
 from agents_loop.files.generator import PromptedGenerator, render_prompt
 from agents_loop.files.inputs import LOOP_VARIABLES, InputError, InputValue, resolve_inputs
-from agents_loop.files.metering import Meter, MeteredChatClient, TokenLimit
+from agents_loop.files.named_client import NamedChatClient
 from agents_loop.files.problems import LoopFileError, Problem
 from agents_loop.files.prompts import PromptError, PromptTemplate
-from agents_loop.files.schema import Budget, Document, EvaluatorLoopNode, Part
+from agents_loop.files.schema import Document, EvaluatorLoopNode, Part
 from agents_loop.files.yaml_tree import PathIn, YamlTree, parse_yaml, read_text
 from agents_loop.loop.agent import LoopAgent
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.messages import ChatMessage, ChatRole
+from agents_loop.metering.budget import LoopBudget
+from agents_loop.metering.prices import Prices
 
 _VARIABLES = {
     "generator": LOOP_VARIABLES - {"candidate"},
@@ -34,8 +36,6 @@ class BuiltLoop:
     agent: LoopAgent
     message: ChatMessage
     """The request: the generator's first prompt, rendered."""
-    meter: Meter
-    """What the run has used."""
 
 
 class LoopFile:
@@ -67,15 +67,14 @@ class LoopFile:
         return self.document.nodes[0]
 
     @property
+    def models(self) -> list[str]:
+        """The names of its models."""
+        return list(dict.fromkeys([self.node.generator.model, self.node.evaluator.model]))
+
+    @property
     def waves(self) -> list[list[str]]:
         """The nodes' ids, in the order in which they run."""
         return [[self.node.id]]
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """What the file says and this library does not do yet."""
-        placed = [place for place, budget in self._budgets() if budget.max_usd is not None]
-        return tuple(f"{place}.max_usd is not enforced yet" for place in placed)
 
     def unused_inputs(self, given: Mapping[str, InputValue]) -> list[str]:
         """Those that no prompt mentions."""
@@ -88,6 +87,10 @@ class LoopFile:
         client_for: Callable[[str], ChatClient],
         *,
         max_iterations: int | None = None,
+        max_tokens: int | None = None,
+        max_cost_usd: float | None = None,
+        deadline_s: float | None = None,
+        prices: Prices | None = None,
         on_notice: Callable[[str], None] | None = None,
     ) -> BuiltLoop:
         """The loop, with inputs and models. No model is called.
@@ -96,6 +99,10 @@ class LoopFile:
             inputs: Values by name; a str is read as the type that the file declares.
             client_for: Gives the client of a model's name; asked once for each.
             max_iterations: Instead of the file's.
+            max_tokens: Instead of the `max_tokens` of the file's budgets.
+            max_cost_usd: Instead of their `max_usd`.
+            deadline_s: How long the run may take, in seconds.
+            prices: What models cost, by the name in the file or that of the model that answers.
             on_notice: Hears what a person should know while it runs.
 
         Raises:
@@ -105,9 +112,7 @@ class LoopFile:
         values = resolve_inputs(self.document.inputs, inputs)
         self._require_values(values)
         message = ChatMessage(ChatRole.USER, self._first_prompt(values))
-        meter = Meter(self._limits(), on_notice)
-        names = dict.fromkeys([self.node.generator.model, self.node.evaluator.model])
-        clients = {name: MeteredChatClient(client_for(name), name, meter) for name in names}
+        clients = {name: NamedChatClient(client_for(name), name) for name in self.models}
         generator = PromptedGenerator(
             clients[self.node.generator.model],
             self._prompts["generator"],
@@ -122,8 +127,13 @@ class LoopFile:
             options=_options(self.node.evaluator),
         )
         cap = self.node.max_iterations if max_iterations is None else max_iterations
-        options = LoopAgentOptions(max_iterations=cap, evaluate_final_iteration=True)
-        return BuiltLoop(LoopAgent(generator, evaluator, options), message, meter)
+        options = LoopAgentOptions(
+            max_iterations=cap,
+            evaluate_final_iteration=True,
+            budget=self._budgets(Limits(max_tokens, max_cost_usd, deadline_s), on_notice),
+            prices=prices,
+        )
+        return BuiltLoop(LoopAgent(generator, evaluator, options), message)
 
     def _read_prompt(self, name: str) -> list[Problem]:
         part: Part = getattr(self.node, name)
@@ -162,15 +172,39 @@ class LoopFile:
     def _located(self, name: str, message: str, line: int | None) -> str:
         return self._prompt_problem(name, message, line).text(self.source)
 
-    def _budgets(self) -> list[tuple[str, Budget]]:
-        return [("budget", self.document.budget), ("nodes[0].budget", self.node.budget)]
-
-    def _limits(self) -> list[TokenLimit]:
+    def _budgets(self, instead: Limits, on_estimate: Callable[[str], None] | None) -> list[LoopBudget]:
+        """The file's budgets, but for the limits that others stand in for, and those."""
+        budgets = [("budget", self.document.budget), ("nodes[0].budget", self.node.budget)]
+        limits = [(place, Limits(budget.max_tokens, budget.max_usd).without(instead)) for place, budget in budgets]
         return [
-            TokenLimit(f"{place}.max_tokens", budget.max_tokens)
-            for place, budget in self._budgets()
-            if budget.max_tokens is not None
+            LoopBudget(
+                max_tokens=limit.max_tokens,
+                max_cost_usd=limit.max_cost_usd,
+                deadline_s=limit.deadline_s,
+                counts_cached_input=False,
+                name=place,
+                on_estimate=on_estimate,
+            )
+            for place, limit in [*limits, ("budget", instead)]
+            if limit != Limits()
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits that a file, or who runs it, can set."""
+
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    deadline_s: float | None = None
+
+    def without(self, others: Limits) -> Limits:
+        """Those of these that the others don't set."""
+        return Limits(
+            self.max_tokens if others.max_tokens is None else None,
+            self.max_cost_usd if others.max_cost_usd is None else None,
+            self.deadline_s if others.deadline_s is None else None,
+        )
 
 
 def load_loop_file(path: str | Path) -> LoopFile:

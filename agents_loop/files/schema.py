@@ -32,7 +32,7 @@ class Budget(_Closed):
     max_tokens: Count | None = None
     """Input and output tokens, of all calls together."""
     max_usd: Annotated[float, Field(gt=0)] | None = None
-    """Read, but not enforced yet."""
+    """US dollars, of all calls together."""
 
 
 class InputSpec(_Closed):

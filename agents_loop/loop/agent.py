@@ -26,6 +26,7 @@ from agents_loop.loop.options import DEFAULT_MAX_ITERATIONS, LoopAgentOptions
 from agents_loop.loop.result import LoopResult
 from agents_loop.loop.transcript import on_behalf_of_updates
 from agents_loop.messages import ChatMessage, as_messages
+from agents_loop.metering.meter import PHASE
 
 _LOGGER = logging.getLogger("agents_loop")
 
@@ -94,9 +95,14 @@ class LoopAgent(DelegatingAIAgent):
     ) -> AgentResponse:
         """Run the loop. The response holds the transcript; its usage is the agent's, summed."""
         response: AgentResponse | None = None
-        async for event in self._new_run(messages, session, options, streaming=False).events():
-            if isinstance(event, LoopStopped):
-                response = event.response
+        run = self._new_run(messages, session, options, streaming=False)
+        token = run.take_phase()
+        try:
+            async for event in run.events():
+                if isinstance(event, LoopStopped):
+                    response = event.response
+        finally:
+            PHASE.reset(token)
         assert response is not None  # noqa: S101 - a run without a response raises
         return response
 

@@ -7,6 +7,7 @@ import itertools
 import logging
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from contextvars import Token
 
 from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent
 from agents_loop.agent_response import updates_of
@@ -39,7 +40,7 @@ from agents_loop.messages import (
     JsonValue,
     ToolApprovalRequestContent,
 )
-from agents_loop.metering.meter import PHASE
+from agents_loop.metering.meter import PHASE, Phase
 from agents_loop.metering.spending import LimitReachedError
 
 _orders = itertools.count()
@@ -98,12 +99,14 @@ class LoopRun:
         self._bad: BadResponse | None = None
         self._order = next(_orders)
         self.run_id = options.new_id()
+        self._metered = MeteredRun(options)
+        self._has_phase = False
         self._started_at = options.clock()
         self.result: LoopResult | None = None
 
     async def events(self) -> AsyncGenerator[LoopEvent, None]:  # noqa: C901, PLR0912, PLR0915 - the one loop, in one place
         """Run, and yield each fact as it happens. The result is set however the run ends."""
-        metered = self._metered = MeteredRun(self._options)
+        metered, phase = self._metered, self._metered.phase
         try:
             yield LoopStarted(self.run_id, self._messages, self._max_iterations)
             agent_input, on_behalf_of = self._messages, ()
@@ -123,13 +126,15 @@ class LoopRun:
             while True:
                 number += 1
                 iteration_started_at = self._options.clock()
-                response, seconds = self._unjudged(), 0.0
+                response, seconds = None if self._stopped_run is None else self._unjudged(), 0.0
                 if response is None:
                     self._next = agent_input, on_behalf_of
-                    metered.iterate(number, iteration_started_at, is_judged=self._is_judged(number))
+                    if metered.meter.is_guarded:
+                        metered.check_agent(is_judged=self._is_judged(number))
+                    metered.iterate(number, iteration_started_at)
                     yield IterationStarted(number, agent_input, on_behalf_of)
                     if self._streaming:
-                        token = PHASE.set(metered.agent)
+                        token = PHASE.set(phase)
                         try:
                             stream = self._agent.run_streaming(agent_input, session=session, options=self._run_options)
                         finally:
@@ -139,20 +144,22 @@ class LoopRun:
                                 yield AgentUpdated(number, update)
                             response = await stream.final_response()
                     else:
-                        token = PHASE.set(metered.agent)
+                        token = None if self._has_phase else PHASE.set(phase)
                         try:
                             run = self._agent.run(agent_input, session=session, options=self._run_options)
                             response = await (metered.meter.in_time(run) if metered.is_timed else run)
                         finally:
-                            PHASE.reset(token)
+                            if token is not None:
+                                PHASE.reset(token)
                     seconds = self._options.clock() - iteration_started_at
-                    metered.agent_ran(self._agent, agent_input, response, seconds)
+                    if not phase.has_usage:
+                        metered.agent_ran(self._agent, agent_input, response, seconds)
                 record = IterationRecord(
                     number,
                     agent_input,
                     response,
                     (),
-                    metered.iteration_usage(),
+                    metered.iteration_usage() if phase.has_usage else None,
                     seconds,
                     on_behalf_of,
                 )
@@ -172,26 +179,32 @@ class LoopRun:
                     evaluations: list[LoopEvaluation] = []
                     gave_up: EvaluatorFailedError | None = None
                     self._judging = True
+                    phase.role, phase.has_usage = "evaluator", False
                     try:
                         if self._options.evaluation_mode == "all" and len(self._evaluators) > 1:
-                            token = metered.judging()
+                            metered.check_evaluators()
+                            token = None if self._has_phase else PHASE.set(phase)
                             try:
                                 asking = ask_all(self._evaluators, context, evaluations)
                                 failed = await (metered.meter.in_time(asking) if metered.is_timed else asking)
                             finally:
-                                PHASE.reset(token)
+                                if token is not None:
+                                    PHASE.reset(token)
                             for evaluation in evaluations:
                                 yield EvaluatorDecided(number, evaluation)
                             if failed is not None:
                                 raise failed
                         else:
                             for evaluator in self._evaluators:
-                                token = metered.judging()
+                                if metered.evaluators_report:
+                                    metered.check_evaluators()
+                                token = None if self._has_phase else PHASE.set(phase)
                                 try:
                                     asking = ask(evaluator, context)
                                     evaluation = await (metered.meter.in_time(asking) if metered.is_timed else asking)
                                 finally:
-                                    PHASE.reset(token)
+                                    if token is not None:
+                                        PHASE.reset(token)
                                 evaluations.append(evaluation)
                                 yield EvaluatorDecided(number, evaluation)
                                 if evaluation.decision != "stop":
@@ -227,6 +240,14 @@ class LoopRun:
                 if isinstance(error, Exception):
                     yield LoopStopped(self.result, None)
             raise
+
+    def take_phase(self) -> Token[Phase | None]:
+        """Let all that the current coroutine waits for be metered: for a caller that reads the events by itself.
+
+        The engine can't do so for others: what it sets stays set in the code that gets an event from it.
+        """
+        self._has_phase = True
+        return PHASE.set(self._metered.phase)
 
     def end(self, error: BaseException) -> None:
         """Let the result be read from the exception with which a caller left the run."""
@@ -396,7 +417,8 @@ class LoopRun:
     ) -> None:
         record.evaluations = tuple(evaluations)
         record.duration_s = self._options.clock() - started_at
-        record.usage = self._metered.judged(context)
+        if self._metered.judged(context):
+            record.usage = self._metered.iteration_usage()
 
     def _failure(self, error: BaseException) -> tuple[StopReason, str | None]:
         if isinstance(error, asyncio.CancelledError | GeneratorExit | KeyboardInterrupt):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextvars import Token
 from typing import Any
 
 from agents_loop.agent import AgentResponse, AgentResponseStream, AgentResponseUpdate, AIAgent
@@ -24,17 +23,24 @@ class MeteredRun:
         options: How the loop runs.
     """
 
-    __slots__ = ("_evaluators_report", "_position", "_running_since", "agent", "evaluator", "is_timed", "meter")
+    __slots__ = (
+        "_position",
+        "_running_since",
+        "evaluators_report",
+        "is_timed",
+        "meter",
+        "phase",
+    )
 
     def __init__(self, options: LoopAgentOptions) -> None:
         self.meter = RunMeter(options.clock, options.prices)
-        self.agent = Phase(self.meter, "agent")
-        self.evaluator = Phase(self.meter, "evaluator")
+        self.phase = Phase(self.meter, "agent")
         self.is_timed = False
         """Whether there is a deadline."""
         self._position = 0
         self._running_since: float | None = None
-        self._evaluators_report = False
+        self.evaluators_report = False
+        """Whether evaluators make calls that are not seen, but reported afterwards."""
 
     @property
     def calls(self) -> MeteredCalls:
@@ -68,31 +74,37 @@ class MeteredRun:
         if is_foreign and self.meter.prices.cost_of((None,)) is None:
             raise unknown_price(None)
 
-    def iterate(self, number: int, started: float, *, is_judged: bool) -> None:
+    def iterate(self, number: int, started: float) -> None:
         """The agent is about to be run.
 
         Args:
             number: The iteration.
             started: When it began.
+        """
+        phase = self.phase
+        phase.role, phase.iteration = "agent", number
+        phase.has_calls = phase.has_usage = False
+        self._position = len(self.meter.calls)
+        self._running_since = started
+
+    def check_agent(self, *, is_judged: bool) -> None:
+        """See whether the agent may be run.
+
+        Args:
             is_judged: Whether there will be a verdict on its answer.
 
         Raises:
             LimitReachedError: A budget is used up.
         """
-        agent = self.agent
-        agent.iteration = self.evaluator.iteration = number
-        agent.has_calls = agent.has_usage = False
-        self._position = len(self.meter.calls)
-        if self.meter.is_guarded:
-            if self.meter.spending is not None:
-                self.meter.spending.keeps_back = is_judged
-            check(agent)
-        self._running_since = started
+        self.phase.role = "agent"
+        if self.meter.spending is not None:
+            self.meter.spending.keeps_back = is_judged
+        check(self.phase)
 
     async def pieces(self, stream: AgentResponseStream) -> AsyncGenerator[AgentResponseUpdate, None]:
         """A streamed agent's pieces. What the agent does for one is metered, what the run's caller does is not."""
         while True:
-            token = PHASE.set(self.agent)
+            token = PHASE.set(self.phase)
             try:
                 update = await (self.meter.in_time(anext(stream)) if self.is_timed else anext(stream))
             except StopAsyncIteration:
@@ -102,40 +114,36 @@ class MeteredRun:
             yield update
 
     def agent_ran(self, agent: AIAgent, sent: Sequence[ChatMessage], response: AgentResponse, seconds: float) -> None:
-        """The agent has answered: where its calls were not seen, or did not say what they used, its run is one call."""
-        self._running_since = None
-        if self.agent.has_usage:
-            return
+        """The agent has answered, and no call that said what it used was seen: its run is one call, if it was one."""
         inner = LoopResult.of(response) if response.loop_result is not None else None
         usage = response.usage if inner is None else inner.usage
-        if usage is None and (self.agent.has_calls or agent.get_service(ForeignAgent) is None):
+        if usage is None and (self.phase.has_calls or agent.get_service(ForeignAgent) is None):
             return
-        keep_whole(self.agent, usage, seconds, lambda: (_length(sent), _length(response.messages)))
+        keep_whole(self.phase, usage, seconds, lambda: (_length(sent), _length(response.messages)))
 
     def agent_failed(self, agent: AIAgent, error: BaseException) -> None:
         """The run is over before its agent has answered, if it was asked at all."""
-        started, self._running_since = self._running_since, None
-        if started is not None and not self.agent.has_calls and agent.get_service(ForeignAgent) is not None:
-            keep_failed(self.agent, None, None, error, None, self.meter.clock() - started)
+        started = self._running_since
+        if started is not None and not self.phase.has_calls and agent.get_service(ForeignAgent) is not None:
+            keep_failed(self.phase, None, None, error, None, self.meter.clock() - started)
 
-    def judging(self) -> Token[Phase | None]:
-        """The evaluators are about to be asked; those whose calls are not seen, only while there is a budget left.
+    def check_evaluators(self) -> None:
+        """See whether evaluators whose calls are not seen may be asked.
 
         Raises:
-            LimitReachedError: There is none.
+            LimitReachedError: A budget is used up.
         """
-        if self._evaluators_report and self.meter.is_guarded:
-            check(self.evaluator)
-        return PHASE.set(self.evaluator)
+        if self.evaluators_report and self.meter.is_guarded:
+            check(self.phase)
 
-    def judged(self, context: LoopContext) -> UsageDetails | None:
-        """The evaluators have spoken; gives what the iteration has used. What they report is kept, if it is new."""
+    def judged(self, context: LoopContext) -> bool:
+        """The evaluators have spoken; gives whether they used something. What they report is kept, if it is new."""
         reported = context.take_reported_usages()
         if reported:
             self._keep_reported(reported)
         if self.meter.spending is not None:
             self.meter.spending.verdict_is_over()
-        return self.iteration_usage()
+        return self.phase.has_usage
 
     def iteration_usage(self) -> UsageDetails | None:
         """What the calls since the iteration began have used."""
@@ -151,8 +159,8 @@ class MeteredRun:
         total = self.meter.used_since(self._position) if len(usages) > 1 else None
         for usage in reported:
             if id(usage) not in usages and usage != total:
-                self._evaluators_report = True
-                keep_whole(self.evaluator, usage, 0.0, None)
+                self.evaluators_report = True
+                keep_whole(self.phase, usage, 0.0, None)
 
 
 def _listed(budget: LoopBudget | Sequence[LoopBudget] | None) -> Sequence[LoopBudget]:

@@ -1,7 +1,7 @@
 """How every call of a chat client is metered: `ChatClient` wraps the methods of its subclasses with these.
 
 A client may pass its calls on to another (a fallback, a cache, a logger). Such a call is kept once: as that of the
-client that made it in the end.
+client that made it in the end. If that one does not say its model, the name is that of the one that passed the call on.
 """
 
 from __future__ import annotations
@@ -18,8 +18,18 @@ from agents_loop.streams import close_stream
 _Whole: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 _Stream: TypeAlias = Callable[..., AsyncIterator[Any]]
 
-_CALL: Final[ContextVar[list[bool] | None]] = ContextVar("agents_loop_call", default=None)
-"""The call that is being made, for calls within it: a list whose one item says whether it has passed any on."""
+
+class _Passing:
+    """A call that is being made, for calls within it."""
+
+    __slots__ = ("client", "has_passed_on")
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.has_passed_on = False
+
+
+_CALL: Final[ContextVar[_Passing | None]] = ContextVar("agents_loop_call", default=None)
 
 
 def metered(ask: _Whole) -> _Whole:
@@ -32,27 +42,27 @@ def metered(ask: _Whole) -> _Whole:
             return await ask(self, messages, options)
         meter = phase.meter
         outer = _CALL.get()
-        is_passed_on = False
+        client, is_passed_on = self, False
         if outer is not None:
-            is_passed_on, outer[0] = not outer[0], True
+            client, is_passed_on = _taken_over(outer, self)
         if meter.is_guarded:
-            begin(phase, self, options, is_passed_on=is_passed_on)
-        call = [False]
+            begin(phase, client, options, is_passed_on=is_passed_on)
+        call = _Passing(client)
         token = _CALL.set(call)
         started = meter.clock()
         try:
             response = await ask(self, messages, options)
         except BaseException as error:
-            if not call[0]:
-                keep_failed(phase, self, options, error, None, meter.clock() - started)
+            if not call.has_passed_on:
+                keep_failed(phase, client, options, error, None, meter.clock() - started)
             raise
         finally:
             _CALL.reset(token)
-        if call[0]:
+        if call.has_passed_on:
             return response
         usage = response.usage
         seconds = meter.clock() - started
-        kept = (phase.role, phase.iteration, response.model_id, self, options, usage, seconds, response.finish_reason)
+        kept = (phase.role, phase.iteration, response.model_id, client, options, usage, seconds, response.finish_reason)
         if meter.is_guarded or meter.parent is not None:
             keep(phase, kept, lambda: (_characters(messages), _characters(response.messages)))
             return response
@@ -85,7 +95,7 @@ class _MeteredStream:
         self._client = client
         self._messages = messages
         self._options = options
-        self._call = [False]
+        self._call = _Passing(client)
         self._usages: list[UsageDetails] = []
         self._answered = 0
         self._model: str | None = None
@@ -117,10 +127,11 @@ class _MeteredStream:
         finally:
             await close_stream(stream)
 
-    def _begin(self, outer: list[bool] | None) -> None:
-        is_passed_on = outer is not None and not outer[0]
+    def _begin(self, outer: _Passing | None) -> None:
+        is_passed_on = False
         if outer is not None:
-            outer[0] = True
+            self._client, is_passed_on = _taken_over(outer, self._client)
+            self._call.client = self._client
         if self._phase.meter.is_guarded:
             begin(self._phase, self._client, self._options, is_passed_on=is_passed_on)
 
@@ -135,18 +146,24 @@ class _MeteredStream:
     def _keep(self, seconds: float) -> None:
         phase, usage = self._phase, sum_usage(self._usages)
         model, outcome = self._model, self._finish_reason
-        if not self._call[0]:
+        if not self._call.has_passed_on:
             kept = (phase.role, phase.iteration, model, self._client, self._options, usage, seconds, outcome)
             keep(phase, kept, self._sizes)
 
     def _keep_broken(self, error: BaseException, seconds: float) -> None:
         """Keep a stream that broke or was left: what had come of it was used."""
-        if not self._call[0]:
+        if not self._call.has_passed_on:
             came = self._sizes if self._answered else None
             keep_failed(self._phase, self._client, self._options, error, sum_usage(self._usages), seconds, came)
 
     def _sizes(self) -> tuple[int, int]:
         return _characters(self._messages), self._answered
+
+
+def _taken_over(outer: _Passing, client: Any) -> tuple[Any, bool]:
+    """Who is named as the caller of a call within another, and whether it is that other call, passed on."""
+    is_passed_on, outer.has_passed_on = not outer.has_passed_on, True
+    return client if getattr(client, "model_id", None) else outer.client, is_passed_on
 
 
 def _characters(said: Sequence[Any]) -> int:

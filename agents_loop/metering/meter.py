@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, TypeAlias, TypeVar
 
 from agents_loop.failures import FailureCause, cause_of, cause_of_finish, usage_of_error
@@ -70,6 +70,14 @@ def budgets_left() -> tuple[list[tuple[int, int]], float | None]:
             tokens += spending.tokens_left()
             deadlines += [] if (left_s := spending.deadline_in_s) is None else [left_s]
     return tokens, min(deadlines, default=None)
+
+
+def context_apart() -> Context:
+    """The context for a task that goes on beside the run which starts it: its calls stay that part's of the run."""
+    context, phase = copy_context(), PHASE.get()
+    if phase is not None:
+        context.run(PHASE.set, phase.apart())
+    return context
 
 
 class RunMeter:

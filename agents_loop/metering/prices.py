@@ -85,16 +85,23 @@ class PriceList:
             self._found[models] = self._find(models)
         return self._found[models]
 
-    def _find(self, models: tuple[str | None, ...]) -> _Cost | None:
+    def given_for(self, models: tuple[str | None, ...]) -> ModelPrice | None:
+        """The caller's price."""
         names = [name for name in models if name]
         for name in names:
             if name in self.given:
-                return self.given[name].cost_usd
+                return self.given[name]
         for name in names or [""]:
             for pattern, price in self.given.items():
                 if fnmatchcase(name, pattern):
-                    return price.cost_usd
-        return next((cost for name in names if (cost := _listed(name)) is not None), None)
+                    return price
+        return None
+
+    def _find(self, models: tuple[str | None, ...]) -> _Cost | None:
+        given = self.given_for(models)
+        if given is not None:
+            return given.cost_usd
+        return next((cost for name in models if name and (cost := _listed(name)) is not None), None)
 
 
 def require_list() -> None:

@@ -86,7 +86,7 @@ class Spending:
         self._verdicts: int = 0 if earlier is None else int(earlier["verdicts"])
         self._clock = clock
         self._started_at = clock() - self.spent.elapsed_s
-        self._allowances = [Allowance(budget, Spent()) for budget in budgets]
+        self._allowances = [Allowance(budget, _NOTHING) for budget in budgets]
         if earlier is not None:
             self._allowances += [Allowance(budget, replace(self.spent)) for budget in resumed]
         self.counts_money = any(allowance.budget.max_cost_usd is not None for allowance in self._allowances)
@@ -123,28 +123,25 @@ class Spending:
         """
         if self._has_deadline:
             self.check_time()
-        spent = self.spent
         for allowance in self._allowances:
-            budget, before = allowance.budget, allowance.before
-            kept = self._kept_back if role == "agent" and self.keeps_back and budget.keeps_back_verdict else _NOTHING
+            budget = allowance.budget
+            keeps = role == "agent" and self.keeps_back and budget.keeps_back_verdict
+            kept = self._kept_back if keeps else _NOTHING
+            used = self.spent if allowance.before is _NOTHING else self.spent.minus(allowance.before)
             if budget.max_tokens is not None:
-                used = spent.tokens - before.tokens
-                kept_tokens = kept.tokens
+                tokens, more = used.tokens, kept.tokens
                 if not budget.counts_cached_input:
-                    used -= spent.cached_tokens - before.cached_tokens
-                    kept_tokens -= kept.cached_tokens
-                if used + kept_tokens >= budget.max_tokens:
-                    raise self._reached(f"{budget.name}.max_tokens is {budget.max_tokens:,}", used, kept_tokens)
-            if budget.max_model_calls is not None:
-                used = spent.calls - before.calls
-                if used + kept.calls >= budget.max_model_calls:
-                    said = f"{budget.name}.max_model_calls is {budget.max_model_calls:,}"
-                    raise self._reached(said, None, kept.calls, unit="call")
-            if budget.max_cost_usd is not None:
-                cost = spent.cost_usd - before.cost_usd
-                if cost + kept.cost_usd >= budget.max_cost_usd:
-                    said = f"{budget.name}.max_cost_usd is {budget.max_cost_usd:g}"
-                    raise self._reached(f"{said}, and the run has spent ${cost:.6f}", None, kept.cost_usd, unit="$")
+                    tokens, more = tokens - used.cached_tokens, more - kept.cached_tokens
+                if tokens + more >= budget.max_tokens:
+                    said = f"{_number(tokens, 'token')} in {_number(used.calls, 'call')}"
+                    said = f"{budget.name}.max_tokens is {budget.max_tokens:,}, and the run has used {said}"
+                    raise self._reached(said, tokens < budget.max_tokens, _number(more, "token"))
+            if budget.max_model_calls is not None and used.calls + kept.calls >= budget.max_model_calls:
+                said = f"{budget.name}.max_model_calls is {budget.max_model_calls:,}, and it made {used.calls:,}"
+                raise self._reached(said, used.calls < budget.max_model_calls, _number(kept.calls, "call"))
+            if budget.max_cost_usd is not None and used.cost_usd + kept.cost_usd >= budget.max_cost_usd:
+                said = f"{budget.name} allows ${budget.max_cost_usd:g}, and the run has spent ${used.cost_usd:.6f}"
+                raise self._reached(said, used.cost_usd < budget.max_cost_usd, f"${kept.cost_usd:.6f}")
 
     def check_time(self) -> None:
         """See whether there is time left.
@@ -160,7 +157,7 @@ class Spending:
         """What is raised at the nearest deadline."""
         elapsed_s = self._clock() - self._started_at
         budget = min(self._allowances, key=lambda allowance: allowance.left_to_s(elapsed_s)).budget
-        said = f"{budget.name}.deadline_s is {budget.deadline_s:g}, and that time is up"
+        said = f"{budget.name} allows {budget.deadline_s:g} s, and that time is up"
         return LimitReachedError(said, self, is_deadline=True)
 
     def begin(self, role: Role) -> None:
@@ -208,16 +205,13 @@ class Spending:
             math.ceil(total.calls / self._verdicts),
         )
 
-    def _reached(self, said: str, tokens: int | None, kept: float, unit: str = "token") -> LimitReachedError:
-        calls = f"{self.spent.calls:,} call{'' if self.spent.calls == 1 else 's'}"
-        if tokens is not None:
-            said = f"{said}, and the run has used {tokens:,} token{'' if tokens == 1 else 's'} in {calls}"
-        elif unit == "call":
-            said = f"{said}, and the run has made {calls}"
-        if kept:
-            amount = f"${kept:.6f}" if unit == "$" else f"{kept:,} {unit}{'' if kept == 1 else 's'}"
-            return LimitReachedError(f"{said}; {amount} kept back for the verdict: the next call was not made", self)
-        return LimitReachedError(f"{said}: the next call was not made", self)
+    def _reached(self, said: str, is_kept: bool, kept: str) -> LimitReachedError:  # noqa: FBT001 - a sentence's half
+        more = f"; {kept} kept back for the verdict" if is_kept else ""
+        return LimitReachedError(f"{said}{more}: the next call was not made", self)
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 _NOTHING: Final = Spent()
@@ -239,14 +233,14 @@ def estimated_usage(asked: int, answered: int) -> UsageDetails:
     return UsageDetails(math.ceil(asked / _CHARACTERS_PER_TOKEN), math.ceil(answered / _CHARACTERS_PER_TOKEN))
 
 
-def unknown_price(model: str | None, budget_name: str = "budget") -> ConfigurationError:
+def unknown_price(model: str | None) -> ConfigurationError:
     """What is raised where a money budget can't be kept."""
     if model is None:
         return ConfigurationError(
-            f"{budget_name}.max_cost_usd needs to know the price of every model, and a client does not say which model "
-            'it asks: give it a model_id, or a price for all such calls: prices={"*": ModelPrice(...)}'
+            "a money budget needs the price of every model, and an agent or a client does not say which model it asks: "
+            'give the client a model_id, or a price for all such calls: prices={"*": ModelPrice(...)}'
         )
     return ConfigurationError(
-        f"{budget_name}.max_cost_usd needs the price of {model!r}, which is not known: give it as "
-        f"LoopAgentOptions(prices={{{model!r}: ModelPrice(...)}})"
+        f"a money budget needs the price of every model, and that of {model!r} is not known: give it as "
+        f"prices={{{model!r}: ModelPrice(...)}} or, on the command line, as --price {model}=IN,OUT"
     )

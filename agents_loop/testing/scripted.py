@@ -33,6 +33,7 @@ class ScriptedChatClient(ChatClient):
     Args:
         replies: The replies in order, one a call; or a function of the messages and options, sync or async.
         name: What the error calls it when it runs out.
+        model_id: The model that it says it asks: what a ledger and a money budget go by.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class ScriptedChatClient(ChatClient):
         replies: Iterable[Reply] | Callable[[Sequence[ChatMessage], ChatOptions | None], Reply | Awaitable[Reply]],
         *,
         name: str = "ScriptedChatClient",
+        model_id: str | None = None,
     ) -> None:
         if isinstance(replies, str):
             raise TypeError("replies must be a list of replies, not one str")
         self._answer = replies if callable(replies) else None
         self._replies = () if callable(replies) else tuple(replies)
         self._name = name
+        self.model_id = model_id
         self.calls: list[RecordedCall] = []
 
     async def get_response(self, messages: Sequence[ChatMessage], options: ChatOptions | None = None) -> ChatResponse:

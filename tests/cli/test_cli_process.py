@@ -16,7 +16,7 @@ from commanding import LIMERICK, ROOT, process, verdict
 from fault_server import Completion, FaultServer, Silence, Stream, chunk
 
 Script = Callable[..., str]
-RUN = ("run", LIMERICK, "-i", "place=Delft")
+RUN = ("run", LIMERICK, "-i", "place=Delft", "--price", "*=1,2")
 HOSTILE = "\x1b[2J\x1b[31m[b]\t\x1b]0;title\x07\u202egnol\u2066\x9b2Kend"
 
 

@@ -7,7 +7,7 @@ from commanding import LIMERICK, Command, process, verdict
 from fault_server import Completion, Failure, FaultServer, Raw, Reply, usage
 
 CANARY = "sk-canary-0123456789abcdef"
-RUN = ("run", LIMERICK, "-i", "place=Delft", "--backend", "openai")
+RUN = ("run", LIMERICK, "-i", "place=Delft", "--price", "*=1,2", "--backend", "openai")
 
 
 @pytest.fixture(autouse=True)
@@ -158,7 +158,9 @@ def test_arguments_reach_the_model_in_any_locale(server: FaultServer):
     ascii_alone = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     environment = {**ascii_alone, "OPENAI_API_KEY": CANARY, "OPENAI_BASE_URL": server.base_url}
 
-    ran = process("run", LIMERICK, "-i", "place=Orléans", "--backend", "openai:modèle", env=environment)
+    ran = process(
+        "run", LIMERICK, "-i", "place=Orléans", "--price", "*=1,2", "--backend", "openai:modèle", env=environment
+    )
 
     assert (ran.returncode, ran.stdout) == (0, "é\n".encode())
     assert server.bodies[0]["model"] == "modèle"

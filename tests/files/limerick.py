@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agents_loop import ModelPrice
 from agents_loop.chat_client import ChatClient
 from agents_loop.files import BuiltLoop, LoopFile, load_loop_file
 from agents_loop.testing import Reply, ScriptedChatClient
 
 DATA = Path(__file__).parent / "data"
+PRICES = {"*": ModelPrice(input_usd_per_million=1, output_usd_per_million=2)}
 
 
 def verdict(approved: Any, feedback: str = "no", **more: Any) -> str:
@@ -30,7 +32,7 @@ class Models:
 
     def build(self, loop_file: LoopFile | None = None, **options: Any) -> BuiltLoop:
         loop_file = loop_file or load_loop_file(DATA / "limerick.yaml")
-        return loop_file.build({"place": "Delft"}, self.client_for, **options)
+        return loop_file.build({"place": "Delft"}, self.client_for, **{"prices": PRICES, **options})
 
     def prompts(self) -> list[str]:
         return [call.messages[0].text for call in self.poet.calls]

@@ -37,7 +37,6 @@ def test_only_name_and_nodes_are_required(write: Write):
     loop_file = load_loop_file(write(_MINIMAL))
 
     assert loop_file.node.max_iterations == 3
-    assert loop_file.notices == ()
 
 
 @pytest.mark.parametrize(

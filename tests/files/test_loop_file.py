@@ -10,13 +10,14 @@ import pytest
 from limerick import DATA, Models, verdict
 
 from agents_loop import (
-    BudgetExceededError,
     ChatMessage,
     ChatOptions,
     ChatResponse,
     ChatResponseUpdate,
+    ConfigurationError,
     JudgeFailedError,
     LoopResult,
+    ModelPrice,
     StopReason,
     UsageContent,
     UsageDetails,
@@ -42,13 +43,12 @@ def used(text: str, tokens: int, **more: Any) -> ChatResponse:
 
 
 def test_a_dagraph_example_loads_unchanged_in_one_wave():
-    """The file loads as it is: one node, one wave, and a notice of what is not enforced."""
+    """The file loads as it is: one node, one wave."""
     loop_file = load_loop_file(DATA / "limerick.yaml")
 
     assert loop_file.name == "limerick_with_critic"
     assert loop_file.waves == [["limerick"]]
     assert loop_file.node.max_iterations == 3
-    assert loop_file.notices == ("budget.max_usd is not enforced yet",)
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -76,7 +76,7 @@ async def test_two_calls_an_iteration_and_the_last_candidate_is_the_artifact(
 
     result = LoopResult.of(response)
     assert result is not None
-    assert len(models.poet.calls) + len(models.critic.calls) == built.meter.calls == calls
+    assert len(models.poet.calls) + len(models.critic.calls) == len(result.ledger) == calls
     assert (result.output, result.stop_reason) == (output, reason)
 
 
@@ -188,12 +188,12 @@ async def test_a_node_budget_stops_mid_loop(changed: Changed):
     models = Models([used("d1", 2400), used("d2", 2400)], [used(verdict(False), 200), used(verdict(True), 1)])
     built = models.build(load_loop_file(path))
 
-    with pytest.raises(BudgetExceededError, match=r"nodes\[0\]\.budget\.max_tokens is 5,000, and the run") as caught:
-        await built.agent.run(built.message)
+    result = LoopResult.of(await built.agent.run(built.message))
 
-    result = LoopResult.of(caught.value)
     assert result is not None
-    assert (result.stop_reason, result.output, built.meter.calls) == (StopReason.BUDGET_EXCEEDED, "d2", 3)
+    assert (result.stop_reason, result.output, len(result.ledger)) == (StopReason.BUDGET_EXCEEDED, "d2", 3)
+    assert result.stop_detail is not None
+    assert result.stop_detail.startswith("nodes[0].budget.max_tokens is 5,000, and the run has used 5,000 tokens in 3 ")
 
 
 async def test_the_files_budget_holds_too():
@@ -201,10 +201,46 @@ async def test_the_files_budget_holds_too():
     models = Models([used("d1", 19_999), used("d2", 5)], [used(verdict(False), 9_000)])
     built = models.build()
 
-    with pytest.raises(
-        BudgetExceededError, match=r"^budget\.max_tokens is 20,000, and the run has used 28,999 tokens in 2 c"
-    ):
-        await built.agent.run(built.message)
+    result = LoopResult.of(await built.agent.run(built.message))
+
+    assert result is not None
+    assert (result.stop_reason, result.output) == (StopReason.BUDGET_EXCEEDED, "d1")
+    assert result.stop_detail is not None
+    assert result.stop_detail.startswith("budget.max_tokens is 20,000, and the run has used 28,999 tokens in 2 calls: ")
+
+
+async def test_the_files_money_holds_at_the_prices_of_its_models():
+    """`max_usd`: 19,000 tokens of $1 and $100 a million are more than $1.50."""
+    models = Models([used("d1", 19_000)], [used(verdict(False), 2)])
+    price = ModelPrice(input_usd_per_million=100, output_usd_per_million=100)
+
+    result = await run(models, prices={"poet-*": price, "critic-large-1": price})
+
+    assert (result.stop_reason, result.output) == (StopReason.BUDGET_EXCEEDED, "d1")
+    assert result.stop_detail == "budget allows $1.5, and the run has spent $1.900000: the next call was not made"
+    assert [(entry.model_id, entry.cost_usd) for entry in result.ledger] == [("poet-small-1", 1.9)]
+
+
+async def test_money_that_cant_be_counted_is_an_error_before_the_first_call():
+    """A file with `max_usd` and a model of which no price is known is not run."""
+    models = Models(["d1"], [verdict(True)])
+
+    with pytest.raises(ConfigurationError, match="that of 'poet-small-1' is not known"):
+        await run(models, prices={})
+
+    assert models.poet.calls == models.critic.calls == []
+
+
+async def test_what_is_asked_for_stands_in_for_the_files_budgets(changed: Changed):
+    """`max_tokens` and `max_cost_usd` replace the file's and the node's."""
+    path = changed(("max_iterations: 3 ", "budget: {max_tokens: 10, max_usd: 0.01}\n    max_iterations: 3 "))
+    models = Models([used("d1", 30_000)], [used(verdict(True), 200)])
+    built = models.build(load_loop_file(path), max_tokens=40_000, max_cost_usd=9)
+
+    result = LoopResult.of(await built.agent.run(built.message))
+
+    assert result is not None
+    assert result.stop_reason == StopReason.SATISFIED
 
 
 async def test_an_approval_that_goes_over_the_budget_is_an_approval():
@@ -220,14 +256,20 @@ async def test_tokens_are_estimated_where_none_are_reported():
     models = Models(["x" * 9, "y"], [verdict(False), verdict(True)])
     built = models.build(on_notice=notices.append)
 
-    await built.agent.run(built.message)
+    result = LoopResult.of(await built.agent.run(built.message))
 
     assert len(notices) == 1
     assert "'poet-small-1' reports no token usage" in notices[0]
     sent = [len(call.messages[0].text) for call in models.poet.calls + models.critic.calls]
     answered = [9, 1, len(verdict(False)), len(verdict(True))]
-    assert built.meter.tokens == sum(-(-length // 4) for length in sent + answered)
-    assert built.meter.usage is None
+    estimated = sum(-(-length // 4) for length in sent + answered)
+    assert result is not None
+    assert result.usage is None
+    again = Models(["x" * 9, "y"], [verdict(False), verdict(True)]).build(max_tokens=estimated - 40)
+    stopped = LoopResult.of(await again.agent.run(again.message))
+    assert stopped is not None
+    assert stopped.stop_detail is not None
+    assert stopped.stop_reason == StopReason.BUDGET_EXCEEDED
 
 
 class Torn(ScriptedChatClient):
@@ -246,20 +288,22 @@ async def test_a_call_that_fails_midway_is_counted():
     models.poet = Torn([])
     built = models.build()
 
-    with pytest.raises(ConnectionError, match="torn"):
+    with pytest.raises(ConnectionError, match="torn") as caught:
         await built.agent.run_streaming(built.message).final_response()
 
-    assert (built.meter.calls, built.meter.tokens, built.meter.usage) == (1, 12, UsageDetails(8, 4))
+    result = LoopResult.of(caught.value)
+    assert result is not None
+    assert result.usage == UsageDetails(8, 4)
+    assert [(entry.outcome, entry.usage) for entry in result.ledger] == [("network", UsageDetails(8, 4))]
 
 
 async def test_what_comes_from_the_cache_is_not_counted_against_the_budget():
     """Billable is input plus output, without what the provider read from its cache."""
     usage = UsageDetails(100, 10, 110, cached_input_token_count=80)
-    built = Models([ChatResponse("d1", usage=usage)], [used(verdict(True), 2)]).build()
-
-    await built.agent.run(built.message)
-
-    assert built.meter.tokens == 32
+    models = Models([ChatResponse("d1", usage=usage)], [used(verdict(True), 2)])
+    assert (await run(models, max_tokens=31)).stop_reason == StopReason.SATISFIED
+    models = Models([ChatResponse("d1", usage=usage)], [used(verdict(True), 2)])
+    assert (await run(models, max_tokens=30)).stop_reason == StopReason.BUDGET_EXCEEDED
 
 
 # --- endings of a call
@@ -308,7 +352,7 @@ async def test_an_empty_reply_is_asked_for_once_more(*, streaming: bool):
     assert (result.stop_reason, result.output, len(result.iterations)) == (StopReason.SATISFIED, "d1", 1)
     first, second = models.poet.calls
     assert first.messages == second.messages
-    assert built.meter.calls == 3
+    assert len(result.ledger) == 3
     assert response.usage is not None
     assert response.usage.output_token_count == 6
 
