@@ -10,7 +10,7 @@ from agents_loop.foreign_agent import ForeignAgent
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.result import LoopResult, MeteredCalls
-from agents_loop.messages import ChatMessage, JsonValue, UsageDetails
+from agents_loop.messages import ChatMessage, JsonValue, UsageDetails, sum_usage
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.meter import PHASE, Phase, RunMeter, check, keep_failed, keep_whole
 from agents_loop.metering.spending import unknown_price
@@ -152,13 +152,14 @@ class MeteredRun:
     def _keep_reported(self, reported: Sequence[UsageDetails]) -> None:
         """Keep what evaluators report of calls that were not seen.
 
-        Of a call that was seen it is the very usage that is there, and of several it is their sum.
+        Of a call that was seen the same numbers are there, and of several their sum.
         """
-        seen = [call[5] for call in self.meter.calls[self._position :] if call[0] == "evaluator"]
-        usages = {id(usage) for usage in seen if usage is not None}
-        total = self.meter.used_since(self._position) if len(usages) > 1 else None
+        seen = [call[5] for call in self.meter.calls[self._position :] if call[0] == "evaluator" and call[5] is not None]
+        total = sum_usage(seen) if len(seen) > 1 else None
         for usage in reported:
-            if id(usage) not in usages and usage != total:
+            if usage in seen:
+                seen.remove(usage)
+            elif usage != total:
                 self.evaluators_report = True
                 keep_whole(self.phase, usage, 0.0, None)
 
