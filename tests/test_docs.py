@@ -328,3 +328,12 @@ def test_replies_are_read_as_the_table_says():
         reading = read_reply(reply.replace("⏎", "\n"))
         said = "passes" if reading.answered else "goes on" if reading.readable else "goes on, unreadable"
         assert (said, "" if reading.answered else reading.gap) == (outcome, gap), reply
+
+
+def test_every_stop_reason_is_explained():
+    """Docs: the page on why loops stop has each reason, with an example of each."""
+    page = (ROOT / "docs" / "why-did-my-loop-stop.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE)
+    assert sorted(rows) == sorted(StopReason)
+    for reason in StopReason:
+        assert f"# > {reason}" in page, f"no example ends as {reason}"

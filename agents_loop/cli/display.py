@@ -20,6 +20,7 @@ from agents_loop.loop.events import (
     LoopEvent,
     LoopStarted,
     LoopStopped,
+    StallNoticed,
 )
 from agents_loop.loop.result import LoopResult
 from agents_loop.metering.spending import tokens_of
@@ -83,6 +84,8 @@ class PlainDisplay(Display):
                 said = _said(event.evaluation)
                 word = word_of(event.evaluation) + (f": {said}" if said else "")
                 self.notice(f"iteration {event.number}: {one_line(word, _LONGEST)}")
+            case StallNoticed():
+                self.notice(f"iteration {event.number}: {_stalled(event)}")
             case LoopStopped():
                 self.notice(f"stopped: {self.ending(event.result)}")
             case _:
@@ -117,6 +120,8 @@ class LiveDisplay(Display):
                 screen.wait("evaluating")
             case EvaluatorDecided():
                 self._show_word(event.evaluation)
+            case StallNoticed():
+                screen.line(_stalled(event), "yellow")
             case LoopStopped():
                 style = "bold green" if event.result.stop_reason == "satisfied" else "bold yellow"
                 screen.line(f"── {self.ending(event.result)}", style)
@@ -144,6 +149,10 @@ def word_of(evaluation: LoopEvaluation) -> str:
     """Who said what, in short."""
     score = "" if evaluation.score is None else f" (score {evaluation.score:g})"
     return f"{evaluation.evaluator}: {evaluation.decision}{score}"
+
+
+def _stalled(event: StallNoticed) -> str:
+    return f"stalled ({event.signal}): {event.observation}; next: {event.step.replace('_', ' ')}"
 
 
 def _said(evaluation: LoopEvaluation) -> str:

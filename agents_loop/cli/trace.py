@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import assert_never
 
@@ -20,6 +21,7 @@ from agents_loop.loop.events import (
     LoopEvent,
     LoopStarted,
     LoopStopped,
+    StallNoticed,
 )
 from agents_loop.loop.result import evaluation_to_json, result_to_json
 from agents_loop.message_json import usage_to_json
@@ -81,7 +83,7 @@ def _require_trace(path: Path) -> None:
         raise ConfigurationError(f"--trace {str(path)!r} is a file of another kind, and would be replaced")
 
 
-def event_to_json(event: LoopEvent) -> dict[str, JsonValue] | None:
+def event_to_json(event: LoopEvent) -> dict[str, JsonValue] | None:  # noqa: PLR0911 - one for each kind
     """An event's fields; `None` for a piece of a stream, which the whole response repeats."""
     match event:
         case LoopStarted():
@@ -108,6 +110,8 @@ def event_to_json(event: LoopEvent) -> dict[str, JsonValue] | None:
             }
         case EvaluatorDecided():
             return {"number": event.number, "evaluation": evaluation_to_json(event.evaluation)}
+        case StallNoticed():
+            return dict(asdict(event))
         case LoopStopped():
             result = result_to_json(event.result)
             detail = event.result.stop_detail

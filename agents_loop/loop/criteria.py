@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from agents_loop.loop.evaluation import LoopEvaluation
 
 
-def criteria_met(evaluations: Iterable[LoopEvaluation]) -> dict[str, bool]:
+def criteria_met(evaluations: Sequence[LoopEvaluation]) -> dict[str, bool]:
     """Each criterion that applies, by its place in the records, and whether the answer met it.
 
     They are read from `details`: the `criteria` of a rubric, the `checks` of an evaluator with evidence, and those of

@@ -34,6 +34,8 @@ from agents_loop.loop.questions import Question, is_acceptance
 from agents_loop.loop.result import IterationRecord, LoopResult, StopReason, attach_result, inner_result
 from agents_loop.loop.resuming import STATE_KEY, PendingRun, StoppedRun, keep, pending_approvals, take
 from agents_loop.loop.sessions import RunSessions
+from agents_loop.loop.stalls.ladder import AnotherAgentStep, AskPersonStep, StopStep
+from agents_loop.loop.stalls.watch import Stall, StallWatch
 from agents_loop.loop.transcript import transcript_response
 from agents_loop.messages import (
     ChatMessage,
@@ -78,7 +80,7 @@ class LoopRun:
         run_options: AgentRunOptions | None,
         streaming: bool,
     ) -> None:
-        self._agent = inner_agent
+        self._agent: AIAgent = inner_agent
         self._evaluators = evaluators
         self._options = options
         self._max_iterations = max_iterations
@@ -97,6 +99,7 @@ class LoopRun:
         self._next = self._messages, ()
         self._judging = False
         self._bad: BadResponse | None = None
+        self._stalls = None if options.stall is None else StallWatch(options.stall)
         self._order = next(_orders)
         self.run_id = options.new_id()
         self._metered = MeteredRun(options)
@@ -219,11 +222,21 @@ class LoopRun:
                         ended = self._ending_after_evaluation(number, outcome)
                     else:
                         ended = StopReason.EVALUATOR_FAILED, str(gave_up)
+                    stall = None if ended is not None or self._stalls is None else self._stalls.after(record)
+                    if stall is not None:
+                        yield stall.event(number)
+                        ended = self._step(stall, outcome, context)
+                        outcome = stall.retold(outcome)
                     if ended is None:
-                        if self._options.fresh_context_per_iteration:
+                        is_fresh = self._options.fresh_context_per_iteration or (
+                            stall is not None and stall.renews_session
+                        )
+                        if is_fresh:
                             session = context.session = await self._sessions.replacement()
                         self._feedback.append(outcome.feedback)
-                        agent_input, on_behalf_of = next_input(outcome, self._messages, self._feedback, self._options)
+                        agent_input, on_behalf_of = next_input(
+                            outcome, self._messages, self._feedback, self._options, is_fresh=is_fresh
+                        )
                         continue
                 yield self._stopped(*ended)
                 return
@@ -276,6 +289,12 @@ class LoopRun:
         self._messages = tuple(pending.messages)
         self._feedback += pending.feedback
         self._sessions.resume(pending.snapshot)
+        if self._stalls is not None:
+            self._stalls.steps = pending.stall_steps
+            agent = self._stalls.agent
+            if agent is not None:
+                self._agent = agent
+                self._sessions.use(agent)
         return pending.iteration if self._question else min(pending.iteration, self._max_iterations - 1)
 
     def _accepted(self, number: int, question: Question) -> Iterator[LoopEvent]:
@@ -325,6 +344,7 @@ class LoopRun:
             question=question,
             stopped=stopped,
             spent=self._metered.spent,
+            stall_steps=0 if self._stalls is None else self._stalls.steps,
         )
         keep(session, waits)
 
@@ -387,6 +407,22 @@ class LoopRun:
         response = self._records[-1].response
         question = Question(text=text, response=response, feedback=outcome.feedback, messages=outcome.messages)
         self._wait(number, None, question=question)
+
+    def _step(self, stall: Stall, outcome: Outcome, context: LoopContext) -> tuple[StopReason, str | None] | None:
+        """Take the step of the ladder that a stall leads to; gives the ending if it is one."""
+        record = self._records[-1]
+        record.stall = stall.signal.name
+        step = stall.step
+        if isinstance(step, StopStep):
+            return StopReason.STALLED, stall.detail
+        if isinstance(step, AskPersonStep):
+            question = step.text(stall.signal.observation, outcome.feedback)
+            self._ask(record.number, outcome, question)
+            return StopReason.PENDING_INPUT, question
+        if isinstance(step, AnotherAgentStep):
+            self._agent = context.agent = step.as_agent
+            self._sessions.use(step.as_agent)
+        return None
 
     def _capped(self, number: int) -> tuple[StopReason, str | None]:
         self._logger.info("Loop run %s ended at max_iterations=%d", self.run_id, number)

@@ -58,6 +58,19 @@ class EvaluatorDecided:
 
 
 @dataclass(slots=True)
+class StallNoticed:
+    """The run no longer comes closer, and a step of the ladder of its `StallPolicy` follows."""
+
+    number: int
+    signal: str
+    """The name of the signal that is true."""
+    observation: str
+    """What was noticed, in words."""
+    step: str
+    """The name of the step that follows."""
+
+
+@dataclass(slots=True)
 class LoopStopped:
     """The run is over. If it failed, the exception follows."""
 
@@ -66,4 +79,6 @@ class LoopStopped:
     """What the caller gets; `None` when the run failed."""
 
 
-LoopEvent: TypeAlias = LoopStarted | IterationStarted | AgentUpdated | AgentResponded | EvaluatorDecided | LoopStopped
+LoopEvent: TypeAlias = (
+    LoopStarted | IterationStarted | AgentUpdated | AgentResponded | EvaluatorDecided | StallNoticed | LoopStopped
+)

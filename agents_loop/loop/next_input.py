@@ -17,7 +17,12 @@ _Messages: TypeAlias = tuple[ChatMessage, ...]
 
 
 def next_input(
-    outcome: Outcome, initial: _Messages, feedback: Sequence[str | None], options: LoopAgentOptions
+    outcome: Outcome,
+    initial: _Messages,
+    feedback: Sequence[str | None],
+    options: LoopAgentOptions,
+    *,
+    is_fresh: bool | None = None,
 ) -> tuple[_Messages, _Messages]:
     """The next input, and the part of it that the loop sends in the caller's place.
 
@@ -26,12 +31,13 @@ def next_input(
         initial: The caller's messages, which a fresh context is sent again.
         feedback: All feedback so far, the latest included.
         options: How the loop runs.
+        is_fresh: Whether it begins a new session; `None`: as the options say.
     """
     if outcome.messages is not None:
         explicit = tuple([m if m.message_id else replace(m, message_id=options.new_id()) for m in outcome.messages])
         sent = explicit if outcome.feedback is None else (*explicit, _written(outcome.feedback, options))
         return sent, sent
-    if not options.fresh_context_per_iteration:
+    if not (options.fresh_context_per_iteration if is_fresh is None else is_fresh):
         sent = () if outcome.feedback is None else (_written(outcome.feedback, options),)
         return sent, sent
     entries = [entry for entry in feedback if entry is not None]

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias, cast
 from agents_loop.agent import AgentSession
 from agents_loop.errors import ConfigurationError
 from agents_loop.ids import new_id
+from agents_loop.loop.stalls.policy import StallPolicy
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.prices import Prices, checked_prices
 
@@ -53,6 +54,8 @@ class LoopAgentOptions:
     return_best: bool = False
     """Whether a run that ends unsatisfied gives the best answer (`LoopResult.best`) instead of the last. The transcript
     ends with it then: what came later is in the result. A run that waits for a person gives its last answer."""
+    stall: StallPolicy | None = None
+    """When the run counts as stuck, and what follows; `None`: never, as in the ancestor."""
     bad_response_retries: int = 1
     """How often in a row `on_bad_response="retry"` asks again."""
     budget: LoopBudget | Sequence[LoopBudget] | None = None
@@ -84,12 +87,18 @@ class LoopAgentOptions:
         for name in ("budget", "resume_budget"):
             _check_budget(name, getattr(self, name))
         checked_prices(self.prices)
+        _check_stall(self.stall)
         if self.evaluation_mode not in ("first", "all"):
             raise ConfigurationError(f"evaluation_mode must be 'first' or 'all', not {self.evaluation_mode!r}")
         if self.on_bad_response not in ("evaluate", "retry", "stop"):
             raise ConfigurationError(
                 f"on_bad_response must be 'evaluate', 'retry' or 'stop', not {self.on_bad_response!r}"
             )
+
+
+def _check_stall(given: object) -> None:
+    if given is not None and not isinstance(given, StallPolicy):
+        raise TypeError(f"stall must be a StallPolicy or None, not {given!r}")
 
 
 def _check_budget(name: str, given: object) -> None:

@@ -92,6 +92,8 @@ class IterationRecord:
     duration_s: float
     on_behalf_of: tuple[ChatMessage, ...] = ()
     """The part of the input that the loop sent in the caller's place."""
+    stall: str | None = None
+    """The name of the stall signal that was true after it, if one was looked for and was."""
 
     @property
     def bad_response(self) -> BadResponse | None:
@@ -256,6 +258,8 @@ def _iteration_to_json(record: IterationRecord) -> dict[str, JsonValue]:
     }
     if record.bad_response is not None:
         fields["bad_response"] = record.bad_response
+    if record.stall is not None:
+        fields["stall"] = record.stall
     return fields
 
 

@@ -105,6 +105,8 @@ class PendingRun:
     """Where a budget stopped it: a run without a message continues it."""
     spent: JsonValue = None
     """What it has spent, where it has a budget."""
+    stall_steps: int = 0
+    """How many steps of the ladder of its stall policy it has taken."""
 
 
 def take(session: AgentSession, messages: Sequence[ChatMessage]) -> PendingRun | None:
@@ -144,6 +146,7 @@ def keep(session: AgentSession, pending: PendingRun) -> None:
         "question": None if pending.question is None else pending.question.to_json(),
         "stopped": None if pending.stopped is None else pending.stopped.to_json(),
         "spent": pending.spent,
+        "stall_steps": pending.stall_steps,
     }
 
 
@@ -167,4 +170,5 @@ def _read(stored: Mapping[str, Any]) -> PendingRun:
         question=None if question is None else Question.from_json(question),
         stopped=None if stopped is None else StoppedRun.from_json(stopped),
         spent=stored.get("spent"),
+        stall_steps=int(stored.get("stall_steps", 0)),
     )

@@ -21,7 +21,9 @@ class RunSessions:
 
     def __init__(self, agent: AIAgent, options: LoopAgentOptions, session: AgentSession | None) -> None:
         self._agent = agent
-        self._replaces = options.fresh_context_per_iteration
+        self._replaces = options.fresh_context_per_iteration or (
+            options.stall is not None and options.stall.renews_sessions
+        )
         self._callback = options.session_created_callback
         self._is_the_callers = session is not None
         self._is_resumed = False
@@ -36,6 +38,11 @@ class RunSessions:
         self._is_the_callers = snapshot is not None
         self.snapshot = snapshot
 
+    def use(self, agent: AIAgent) -> None:
+        """Make sessions of another agent from now on; the caller's is not one of its."""
+        self._agent = agent
+        self._is_the_callers = False
+
     async def first(self) -> AgentSession:
         """The session of the first iteration."""
         if self.current is None:
@@ -45,7 +52,7 @@ class RunSessions:
         return self.current
 
     async def replacement(self) -> AgentSession:
-        """The session of the next re-invocation, with fresh context."""
+        """The session of the next re-invocation, where it is not the one in use."""
         if self._is_the_callers:
             return await self._announced(await self._agent.deserialize_session(deepcopy(self.snapshot)))
         return await self._announced(await self._agent.create_session())

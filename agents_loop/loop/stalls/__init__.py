@@ -1,0 +1,1 @@
+"""Noticing that a run no longer comes closer, and what is done about it."""

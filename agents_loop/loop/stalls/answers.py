@@ -1,0 +1,135 @@
+"""Signals of stuck answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from agents_loop.loop.stalls.facts import IterationFacts, is_rising
+from agents_loop.loop.stalls.signal import StallSignal, check_fraction
+from agents_loop.loop.stalls.similarity import Similarity, word_similarity
+
+
+class SameAnswerSignal(StallSignal):
+    """The agent gives the same answer again and again, but for case and white space. Answers without text don't count.
+
+    Args:
+        repeats: How many answers in a row are the same.
+    """
+
+    name: ClassVar[str] = "same_answer"
+
+    def __init__(self, repeats: int = 3) -> None:
+        super().__init__(repeats)
+
+    def is_alike(self, iterations: Sequence[IterationFacts]) -> bool:
+        """Whether all answers are the same."""
+        last = iterations[-1]
+        if last.is_blank or not last.says_the_same_as(iterations[-2]):
+            return False
+        return all(last.says_the_same_as(each) for each in iterations[:-2])
+
+    @property
+    def observation(self) -> str:
+        """What has been seen."""
+        return f"the last {self.repeats} answers are the same"
+
+
+class NearSameAnswerSignal(StallSignal):
+    """The agent gives nearly the same answer again and again: a few words change, and no score rises.
+
+    Every pair of the answers must be alike, the first and the last too, so that steady small steps are none; and the
+    latest may have at most five words that an earlier one has not, so that a sentence that was added is none either.
+
+    Args:
+        repeats: How many answers in a row are nearly the same.
+        similarity: From which likeness on two answers are, from 0 to 1.
+        measure: Says how alike two lists of words are; by default `rapidfuzz` where it is installed (the extra
+            `stalls`), else `difflib`.
+
+    Raises:
+        ConfigurationError: `similarity` is not above 0 and up to 1.
+    """
+
+    name: ClassVar[str] = "near_same_answer"
+
+    def __init__(self, repeats: int = 3, *, similarity: float = 0.95, measure: Similarity = word_similarity) -> None:
+        super().__init__(repeats)
+        self.similarity = check_fraction("similarity", similarity)
+        if not callable(measure):
+            raise TypeError(f"measure must be callable, not {measure!r}")
+        self._measure = measure
+
+    def is_alike(self, iterations: Sequence[IterationFacts]) -> bool:
+        """Whether all answers are nearly the same."""
+        last, before = iterations[-1], iterations[-2]
+        if last.is_blank or is_rising(iterations) or last.says_something_new(before):
+            return False
+        places = range(len(iterations) - 1, 0, -1)
+        return all(self._is_near(iterations[a], iterations[b]) for a in places for b in range(a - 1, -1, -1))
+
+    def _is_near(self, later: IterationFacts, earlier: IterationFacts) -> bool:
+        if later.says_something_new(earlier):
+            return False
+        shared = min(len(later.words), len(earlier.words))
+        if 2 * shared < self.similarity * (len(later.words) + len(earlier.words)):  # no measure can reach it
+            return False
+        return self._measure(later.words, earlier.words) >= self.similarity
+
+    @property
+    def observation(self) -> str:
+        """What has been seen."""
+        return f"the last {self.repeats} answers are nearly the same"
+
+
+class EmptyAnswersSignal(StallSignal):
+    """The agent gives no answer again and again: no text, image, file, tool call or tool result.
+
+    Args:
+        repeats: How many answers in a row are empty.
+    """
+
+    name: ClassVar[str] = "empty_answers"
+
+    def __init__(self, repeats: int = 2) -> None:
+        super().__init__(repeats)
+
+    def is_alike(self, iterations: Sequence[IterationFacts]) -> bool:
+        """Whether all answers are empty."""
+        if not iterations[-1].is_blank:
+            return False
+        return all(each.is_blank and each.record.bad_response == "empty" for each in iterations)
+
+    @property
+    def observation(self) -> str:
+        """What has been seen."""
+        return f"the last {self.repeats} answers are empty"
+
+
+class SameToolCallsSignal(StallSignal):
+    """The agent makes the same tool calls with the same results again and again, and its answers say nothing new.
+
+    Calls alone don't count: a tool that is polled gives other results while something happens. Nor do they where the
+    answers differ, since an agent may read the same sources for each draft, or where the score rises.
+
+    Args:
+        repeats: In how many iterations in a row.
+    """
+
+    name: ClassVar[str] = "same_tool_calls"
+
+    def __init__(self, repeats: int = 3) -> None:
+        super().__init__(repeats)
+
+    def is_alike(self, iterations: Sequence[IterationFacts]) -> bool:
+        """Whether all calls and results are the same, and the answers say nothing new."""
+        last = iterations[-1]
+        if not last.tool_calls or is_rising(iterations):
+            return False
+        earlier = iterations[:-1]
+        return all(last.tool_calls == each.tool_calls and not last.says_something_new(each) for each in earlier)
+
+    @property
+    def observation(self) -> str:
+        """What has been seen."""
+        return f"the last {self.repeats} iterations made the same tool calls with the same results"

@@ -1,0 +1,149 @@
+"""What stall signals look at: an iteration, as what can be compared. Each fact is found once, when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from agents_loop.loop.answer import answer_messages, answer_text
+from agents_loop.loop.best import score_of
+from agents_loop.loop.criteria import criteria_met
+from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.result import IterationRecord
+from agents_loop.messages import (
+    Content,
+    DataContent,
+    FunctionCallContent,
+    FunctionResultContent,
+    JsonValue,
+    UriContent,
+)
+
+MOST_NEW_WORDS: Final = 5
+"""Answers that differ in more words than these say something else. A sentence that was added has more; a synonym, a
+number or a reordering has not."""
+
+_FIRST_WORDS: Final = 4
+_SAMPLES: Final = 6
+_SAMPLE_CHARS: Final = 24
+"""Texts of which no sample agrees differ in more words than count as few: they need not be taken to pieces."""
+
+_NONE: Final = frozenset[str]()
+
+ToolCalls: TypeAlias = list[tuple[str, JsonValue]]
+
+
+class IterationFacts:
+    """One iteration whose answer was judged and not accepted.
+
+    Args:
+        record: The iteration.
+    """
+
+    __slots__ = ("_beginning", "_calls", "_distinct", "_failing", "_words", "feedback", "record", "score", "text")
+
+    def __init__(self, record: IterationRecord) -> None:
+        self.record = record
+        self.text = answer_text(record.response).casefold()
+        """The answer's text, in lower case."""
+        self.feedback = _feedback_of(record.evaluations)
+        """The evaluators' feedback, in lower case; empty where there was none."""
+        self.score = score_of(record.evaluations)
+        """The answer's score, if it has one."""
+        self._words: list[str] | None = None
+        self._distinct: frozenset[str] | None = None
+        self._failing: frozenset[str] | None = None
+        self._beginning: list[str] | None = None
+        self._calls: ToolCalls | None = None
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the answer has no text."""
+        return not self.text or self.text.isspace()
+
+    @property
+    def beginning(self) -> list[str]:
+        """The first words of the answer's text: most answers differ in them already."""
+        if self._beginning is None:
+            self._beginning = self.text.split(None, _FIRST_WORDS)[:_FIRST_WORDS]
+        return self._beginning
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the answer's text: neither case nor white space counts."""
+        if self._words is None:
+            self._words = self.text.split()
+        return self._words
+
+    @property
+    def distinct_words(self) -> frozenset[str]:
+        """Each word of the answer once."""
+        if self._distinct is None:
+            self._distinct = frozenset(self.words)
+        return self._distinct
+
+    @property
+    def files(self) -> list[Content]:
+        """The answer's images and files."""
+        messages = answer_messages(self.record.response)
+        return [part for each in messages for part in each.contents if isinstance(part, DataContent | UriContent)]
+
+    @property
+    def failing_criteria(self) -> frozenset[str]:
+        """The criteria and checks that the answer does not meet."""
+        if self._failing is None:
+            met = criteria_met(self.record.evaluations)
+            self._failing = _NONE if not met else frozenset([name for name, is_met in met.items() if not is_met])
+        return self._failing
+
+    @property
+    def tool_calls(self) -> ToolCalls:
+        """The agent's calls in order, and their results."""
+        if self._calls is None:
+            calls: ToolCalls = []
+            for message in self.record.response.messages:
+                for part in message.contents:
+                    if isinstance(part, FunctionCallContent):
+                        calls.append((part.name, part.arguments))
+                    elif isinstance(part, FunctionResultContent):
+                        calls.append(("", part.result))
+            self._calls = calls
+        return self._calls
+
+    def says_the_same_as(self, other: IterationFacts) -> bool:
+        """Whether both answers are the same, but for case and white space."""
+        if self.text != other.text:
+            if self.beginning != other.beginning:
+                return False
+            if self.words != other.words:
+                return False
+        return self.files == other.files
+
+    def says_something_new(self, other: IterationFacts) -> bool:
+        """Whether this answer has more than a few words, or files, that the other has not."""
+        if _shares_nothing(self.text, other.text):
+            return True
+        return len(self.distinct_words - other.distinct_words) > MOST_NEW_WORDS or self.files != other.files
+
+
+def _feedback_of(evaluations: Sequence[LoopEvaluation]) -> str:
+    if len(evaluations) == 1:
+        return (evaluations[0].feedback or "").strip().casefold()
+    return "\n".join([each.feedback.strip() for each in evaluations if each.feedback is not None]).casefold()
+
+
+def _shares_nothing(text: str, other: str) -> bool:
+    """Whether none of several samples of a text stands in the other."""
+    step = len(text) // _SAMPLES
+    if step < _SAMPLE_CHARS:
+        return False
+    for start in range(0, step * _SAMPLES, step):  # noqa: SIM110 - no frame of its own on the hot path
+        if text[start : start + _SAMPLE_CHARS] in other:
+            return False
+    return True
+
+
+def is_rising(iterations: Sequence[IterationFacts]) -> bool:
+    """Whether the last of them has a higher score than the first: whatever repeats itself, it comes closer."""
+    first, last = iterations[0].score, iterations[-1].score
+    return first is not None and last is not None and last > first

@@ -1,0 +1,73 @@
+"""Watching one run for stalls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from agents_loop.agent import AIAgent
+from agents_loop.loop.asking import Outcome
+from agents_loop.loop.events import StallNoticed
+from agents_loop.loop.result import IterationRecord
+from agents_loop.loop.stalls.facts import IterationFacts
+from agents_loop.loop.stalls.ladder import AnotherAgentStep, FreshContextStep, NudgeStep, StallStep
+from agents_loop.loop.stalls.policy import StallPolicy
+from agents_loop.loop.stalls.signal import StallSignal
+
+
+class Stall(NamedTuple):
+    """A signal that is true, and the step that follows."""
+
+    signal: StallSignal
+    step: StallStep
+
+    @property
+    def detail(self) -> str:
+        """The signal's name, and what was noticed."""
+        return f"{self.signal.name}: {self.signal.observation}"
+
+    @property
+    def renews_session(self) -> bool:
+        """Whether the next iteration has a session of its own."""
+        return isinstance(self.step, FreshContextStep | AnotherAgentStep)
+
+    def event(self, number: int) -> StallNoticed:
+        """The fact, after an iteration."""
+        return StallNoticed(number, self.signal.name, self.signal.observation, self.step.name)
+
+    def retold(self, outcome: Outcome) -> Outcome:
+        """What the evaluators want, in other words where the step is a nudge."""
+        if not isinstance(self.step, NudgeStep):
+            return outcome
+        return replace(outcome, feedback=self.step.text(self.signal.observation, outcome.feedback))
+
+
+class StallWatch:
+    """The iterations of one run, and how far up the ladder it is.
+
+    Args:
+        policy: What is looked for, and what follows.
+    """
+
+    def __init__(self, policy: StallPolicy) -> None:
+        self._policy = policy
+        self._most = max(signal.repeats for signal in policy.signals)
+        self._iterations: list[IterationFacts] = []
+        self.steps = 0
+        """How many steps have been taken."""
+
+    @property
+    def agent(self) -> AIAgent | None:
+        """The agent that the steps so far have put in the loop's place; `None` where it is the loop's own."""
+        return self._policy.agent_after(self.steps)
+
+    def after(self, record: IterationRecord) -> Stall | None:
+        """Look at an iteration that was judged and not accepted; gives what is to be done if the run stalls."""
+        self._iterations.append(IterationFacts(record))
+        del self._iterations[: -self._most]
+        for signal in self._policy.signals:
+            if signal.is_true_of(self._iterations):
+                step = self._policy.ladder[min(self.steps, len(self._policy.ladder) - 1)]
+                self.steps += 1
+                return Stall(signal, step)
+        return None
