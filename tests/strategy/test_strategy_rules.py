@@ -180,6 +180,29 @@ def test_what_is_fixable(part, fixable):
     assert trigger.fixable is fixable
 
 
+@pytest.mark.parametrize(
+    ("part", "key", "blocks"),
+    [
+        (FORM, "MISSING_FIELD $.price", True),
+        (ValidationFailure("LONG", "42 words"), "LONG 42 words", True),
+        (Confidence(0.5), "", False),
+        (Confidence(0.5, "factual_uncertainty"), "factual_uncertainty", False),
+        (HallucinationReport([CLAIM]), "the moon is made of cheese", True),
+        (HallucinationReport([HallucinationFinding("a", "likely")], "high"), "a", False),
+        (HallucinationReport([HallucinationFinding(None, "confirmed")]), "", True),
+        (HallucinationReport(risk="high"), "", False),
+        (NEEDED, "the price", True),
+        (UnmetRequirement("no price", key="price"), "price", True),
+        (OPTIONAL, "a joke", False),
+        (UserFeedback("Shorter."), "Shorter.", True),
+    ],
+)
+def test_what_a_trigger_is_known_by(part, key, blocks):
+    """Strategy: the key that tells a trigger from others, and whether it blocks acceptance, by type."""
+    (trigger,) = triggers_of(found(part), StrategyThresholds())
+    assert (trigger.key, trigger.blocks_acceptance) == (key, blocks)
+
+
 def test_too_little_is_fixable():
     """Strategy: below 30 % fixable a person is asked; 30 % will do."""
     mixed = found(*[MISMATCH] * 7, *[FORM] * 3)
@@ -282,7 +305,9 @@ def test_what_is_unclear():
 
 def test_time():
     """Strategy: time that does not suffice is put before a person."""
+    assert decided(found(FORM), elapsed_s=50).numbers["elapsed_s"] is None
     decision = decided(found(FORM), max_s=60, elapsed_s=50, next_s=25)
+    assert decision.numbers["elapsed_s"] == 50
     assert word(decision) == ("escalate", "budget_insufficient")
     assert decision.reason == "10 of 60 s are left, and the next iteration is expected to take 25 s"
 
@@ -377,6 +402,8 @@ def test_cascade():
     assert word(decision) == ("escalate", "cascade")
     assert decision.flags == (Flag.SCOPE_REDUCTION,)
     assert decided(found(NEEDED), history((found(), "accept"))).rule == "requirement_first"
+    two = decided(found(*parts[:2]), history((found(*parts[:5]), "retry"), (found(*parts[:2]), "refine")))
+    assert (two.rule, two.numbers["triggers"], two.numbers["triggers_before"]) == ("requirement_repeated", 2, 2)
 
 
 def test_a_cascade_can_be_met_with_less():
