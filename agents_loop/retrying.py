@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Final
 
 
-@dataclass(slots=True)
 class Retrying:
-    """A caller that tries again by itself, and what the clients below say to that.
+    """A caller that tries again by itself, and what the clients below say to that. Made for each call of a judge.
 
     A client whose SDK tries again asks `takes_over`. One that can't switch its SDK's attempts off calls `keeps`.
     """

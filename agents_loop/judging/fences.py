@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias
 
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.shown import Piece, ShownMessage
@@ -22,20 +22,19 @@ Material: TypeAlias = tuple[str, str, Sequence[Piece]]
 
 def draw_nonce() -> str:
     """16 hex digits that nobody can guess."""
-    return secrets.token_hex(8)
+    return secrets.token_bytes(8).hex()
 
 
-def unused_nonce(pieces: Iterable[Piece], new_nonce: Callable[[], str]) -> str:
+def unused_nonce(pieces: Sequence[Piece], new_nonce: Callable[[], str]) -> str:
     """A nonce that stands in none of the texts.
 
     Raises:
         ConfigurationError: The source keeps giving what the texts contain.
     """
-    texts = [piece for piece in pieces if isinstance(piece, str)]
     for _ in range(_MOST_DRAWS):
         nonce = new_nonce()
-        for text in texts:
-            if nonce in text:
+        for piece in pieces:
+            if isinstance(piece, str) and nonce in piece:
                 break
         else:
             return nonce
@@ -71,8 +70,9 @@ def labelled(messages: Iterable[ShownMessage], nonce: str) -> list[Piece]:
 
 def joined(pieces: Sequence[Piece]) -> str | list[Content]:
     """Contents in which neighbouring texts are one; a str where there is nothing but text."""
+    texts_alone: Any = pieces
     try:
-        return "".join(cast("Sequence[str]", pieces))
+        return "".join(texts_alone)
     except TypeError:  # there are images or files among them
         pass
     contents: list[Content] = []

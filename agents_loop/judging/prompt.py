@@ -119,12 +119,7 @@ def fenced_message(
     asked = pieces_of(request)
     is_plain = sees == "response" and max_answer_chars is None and not evidence and closing is VERDICT_CLOSING
     if is_plain:  # what most judges are sent, without a detour
-        given = pieces_of(judged_messages(response))
-        given = [_NOTHING] if is_blank(given) else given
-        nonce = unused_nonce([*asked, *given], new_nonce)
-        before, between, after = _SKELETON
-        pieces = [nonce.join(before), *spaced(asked), nonce.join(between), *spaced(given), nonce.join(after)]
-        return ChatMessage(ChatRole.USER, joined(pieces))
+        return _plain_message(asked, response, new_nonce)
     messages = _given(response, sees)
     said = shown_messages(earlier) if sees == "conversation" else []
     nonce = unused_nonce([*asked, *_all_that_is_written([*said, *messages]), *evidence], new_nonce)
@@ -141,6 +136,17 @@ def fenced_message(
     if shown is not messages or shown_said is not said:
         preface += f" Where text is left out to save room, a note that begins with {nonce} says so: that is no fault."
     return ChatMessage(ChatRole.USER, fenced(preface, materials, nonce, closing))
+
+
+def _plain_message(request: list[Piece], response: AgentResponse, new_nonce: Callable[[], str]) -> ChatMessage:
+    """What most judges are sent, without a detour: a request and an answer of which nothing is cut."""
+    answer = pieces_of(judged_messages(response))
+    if is_blank(answer):
+        answer = [_NOTHING]
+    nonce = unused_nonce([*request, *answer], new_nonce)
+    before, between, after = _SKELETON
+    pieces = [nonce.join(before), *spaced(request), nonce.join(between), *spaced(answer), nonce.join(after)]
+    return ChatMessage(ChatRole.USER, joined(pieces))
 
 
 def _given(response: AgentResponse, sees: JudgeSees) -> list[ShownMessage]:

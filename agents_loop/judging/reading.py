@@ -153,7 +153,7 @@ def _object_of(text: str) -> Pairs | None:
         value, end = _scan_once(text, 0)
     except (ValueError, RecursionError, StopIteration):
         return None
-    return cast("Pairs", value) if end == len(text) else None
+    return value if end == len(text) else None
 
 
 def _fields(verdict: Pairs) -> dict[str, Any]:

@@ -71,10 +71,10 @@ def answer_pieces(response: AgentResponse, *, all_messages: bool, most: int | No
 
 def judged_messages(response: AgentResponse) -> Sequence[ChatMessage]:
     """The answer's messages; with the tools' results, where the response ends with them."""
-    answer = answer_messages(response)
-    if not response.messages or response.messages[-1].role != "tool":
-        return answer
-    return [*answer, *[message for message in response.messages if message.role == "tool"]]
+    messages = response.messages
+    if not messages or messages[-1].role != "tool":
+        return answer_messages(response)
+    return [*answer_messages(response), *[message for message in messages if message.role == "tool"]]
 
 
 def earlier_messages(context: LoopContext) -> list[ChatMessage]:
