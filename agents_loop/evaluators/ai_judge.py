@@ -8,7 +8,7 @@ from functools import partial
 from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
 from agents_loop.adapting import ChatClientLike, as_chat_client
-from agents_loop.chat_client import ChatOptions, ChatResponse
+from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.asking import NoVerdict, ask, verdict_text
 from agents_loop.judging.careful import CarefulJudge, check_confidence
@@ -233,6 +233,10 @@ Please go on and deliver the complete answer."""
             samples=options.samples,
             stronger=stronger,
         )
+
+    def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
+        """The judge's."""
+        return [(self._client, self._chat_options)]
 
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
         """What the judge is sent: a system and a user message. No model is called.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, cast
 
+from agents_loop.chat_client import ChatClient, ChatOptions
 from agents_loop.checks.check import Check
 from agents_loop.errors import ConfigurationError
 from agents_loop.loop.asking import ask, ask_all
@@ -76,6 +77,10 @@ class EvidenceLoopEvaluator(LoopEvaluator):
         self._judge = judge
         self._checks = tuple(given)
         self._options = options or EvidenceLoopEvaluatorOptions()
+
+    def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
+        """The judge's, and the checks'."""
+        return [call for asked in (self._judge, *self._checks) for call in asked.model_calls()]
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Run the checks, then ask the judge."""

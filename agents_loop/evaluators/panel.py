@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
+from agents_loop.chat_client import ChatClient, ChatOptions
 from agents_loop.errors import BudgetExceededError, ConfigurationError
 from agents_loop.judging.voting import (
     OnTie,
@@ -124,6 +125,10 @@ class PanelLoopEvaluator(LoopEvaluator):
             raise ConfigurationError(f"weights must be as many as members: {len(weights)} for {count}")
         left = iter(weights if weights is not None else [1.0] * count)
         self._tiers = [[(member, next(left)) for member in tier] for tier in tiers]
+
+    def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
+        """All members'."""
+        return [call for tier in self._tiers for member, _ in tier for call in member.model_calls()]
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Ask the members, tier by tier."""

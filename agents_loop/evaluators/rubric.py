@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from agents_loop.adapting import ChatClientLike, as_chat_client
-from agents_loop.chat_client import ChatOptions, ChatResponse
+from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.asking import NoVerdict, ask, verdict_text
 from agents_loop.judging.contradictions import pointed_out
@@ -164,6 +164,10 @@ Please deliver the complete answer, and keep what was right about the last one."
         asked = options.chat_options or ChatOptions()
         response_format = asked.response_format or rubric_format(self._criteria)
         self._chat_options = replace(asked, response_format=response_format)
+
+    def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
+        """The judge's."""
+        return [(self._client, self._chat_options)]
 
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
         """What the judge is sent: a system and a user message. No model is called."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, FinishReason
@@ -42,6 +42,10 @@ class PromptedEvaluator(LoopEvaluator):
         self._prompt = prompt
         self._inputs = dict(inputs)
         self._options = options
+
+    def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
+        """The model's."""
+        return [(self._client, self._options)]
 
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
         """What the model is sent. No model is called.

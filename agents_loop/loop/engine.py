@@ -280,7 +280,7 @@ class LoopRun:
         elif pending.inner is None:  # else the loop within this one takes the answer
             self._question = pending.question
         spent = None if pending is None else pending.spent
-        self._metered.guard(self._options, self._agent, spent, is_resumed=pending is not None)
+        self._metered.guard(self._options, self._agent, self._evaluators, spent, is_resumed=pending is not None)
         if pending is None:
             return 0
         self._resumed_at = pending.iteration

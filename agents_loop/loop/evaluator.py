@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
+from agents_loop.chat_client import ChatClient, ChatOptions
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 
@@ -21,3 +23,10 @@ class LoopEvaluator(ABC):
 
         What this raises ends the run, and reaches the loop's caller as it was raised.
         """
+
+    def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
+        """Whom it will ask, and with which options: a money budget sees before the first call that each has a price.
+
+        By default nobody; what is asked all the same is seen to before that call.
+        """
+        return ()

@@ -8,6 +8,7 @@ from typing import Any
 from agents_loop.agent import AgentResponse, AgentResponseStream, AgentResponseUpdate, AIAgent
 from agents_loop.foreign_agent import ForeignAgent
 from agents_loop.loop.context import LoopContext
+from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.result import LoopResult, MeteredCalls
 from agents_loop.messages import ChatMessage, JsonValue, UsageDetails, sum_usage
@@ -57,7 +58,15 @@ class MeteredRun:
         """What a run needs of it that continues this one; `None` without a budget."""
         return None if self.meter.spending is None else self.meter.spending.to_json()
 
-    def guard(self, options: LoopAgentOptions, agent: AIAgent, earlier: JsonValue, *, is_resumed: bool) -> None:
+    def guard(
+        self,
+        options: LoopAgentOptions,
+        agent: AIAgent,
+        evaluators: Sequence[LoopEvaluator],
+        earlier: JsonValue,
+        *,
+        is_resumed: bool,
+    ) -> None:
         """Bound the run, if there is a budget.
 
         Raises:
@@ -70,9 +79,16 @@ class MeteredRun:
         spending = self.meter.spending
         assert spending is not None  # noqa: S101 - it was just made
         self.is_timed = spending.deadline_in_s is not None
-        is_foreign = spending.counts_money and agent.get_service(ForeignAgent) is not None
-        if is_foreign and self.meter.prices.cost_of((None,)) is None:
+        if spending.counts_money:
+            self._require_prices(agent, evaluators)
+
+    def _require_prices(self, agent: AIAgent, evaluators: Sequence[LoopEvaluator]) -> None:
+        """See that what is known to be asked has a price, before anything is spent; other calls are seen to each."""
+        if agent.get_service(ForeignAgent) is not None and self.meter.prices.cost_of((None,)) is None:
             raise unknown_price(None)
+        for evaluator in evaluators:
+            for client, chat_options in evaluator.model_calls():
+                self.meter.require_price(client, chat_options)
 
     def iterate(self, number: int, started: float) -> None:
         """The agent is about to be run.
@@ -154,7 +170,9 @@ class MeteredRun:
 
         Of a call that was seen the same numbers are there, and of several their sum.
         """
-        seen = [call[5] for call in self.meter.calls[self._position :] if call[0] == "evaluator" and call[5] is not None]
+        seen = [
+            call[5] for call in self.meter.calls[self._position :] if call[0] == "evaluator" and call[5] is not None
+        ]
         total = sum_usage(seen) if len(seen) > 1 else None
         for usage in reported:
             if usage in seen:
