@@ -39,7 +39,8 @@ def without_counted(demand: str, counted: Sequence[Countable]) -> str:
         words = set(content_words(one.demand))
         if words and words >= set(content_words(left)):
             return ""
-        left = re.sub(re.escape(one.demand), " ", left, flags=re.IGNORECASE)
+        if " " in one.demand:  # a single word or name is part of what is demanded
+            left = re.sub(re.escape(one.demand), " ", left, flags=re.IGNORECASE)
     left = " ".join(left.split())
     if left != demand:
         left = _JOINT.sub("", _JOINT.sub("", left))
