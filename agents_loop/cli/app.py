@@ -74,6 +74,9 @@ def run(
         typer.Option(metavar="NAME=IN,OUT", help="What a model costs: US dollars for a million tokens."),
     ] = None,
     deadline: Annotated[str | None, typer.Option(metavar="SECONDS", help="How long the run may take.")] = None,
+    return_best: Annotated[
+        bool, typer.Option("--return-best", help="Where no draft satisfies, give the best one instead of the last.")
+    ] = False,
     trace: Annotated[Path | None, typer.Option(metavar="FILE.jsonl", help="Write each event to a file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write the whole result as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but errors on standard error.")] = False,
@@ -94,6 +97,7 @@ def run(
         max_cost_usd=parse_amount("--max-cost", max_cost, "US dollars"),
         prices=price or (),
         deadline_s=parse_amount("--deadline", deadline, "seconds"),
+        return_best=return_best,
         trace=trace,
         as_json=as_json,
         quiet=quiet,

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from agents_loop.agent import AgentSession
 from agents_loop.cli.backends import Backends
 from agents_loop.cli.display import Display, choose_display
 from agents_loop.cli.exit_codes import OF_STOP_REASON, ExitCode
 from agents_loop.cli.explaining import debug_text, explain
 from agents_loop.cli.local_models import local_client
+from agents_loop.cli.people import AskPerson, person_at_terminal
 from agents_loop.cli.streams import say_error, write_err, write_out
 from agents_loop.cli.text import as_utf8, one_line, redact
 from agents_loop.cli.trace import TraceWriter
@@ -22,6 +24,7 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.files import BuiltLoop, LoopFile, load_loop_file
 from agents_loop.loop.events import LoopEvent, LoopStopped
 from agents_loop.loop.result import LoopResult, StopReason, result_to_json
+from agents_loop.messages import ChatMessage
 from agents_loop.metering.prices import ModelPrice
 
 _MOST_DIGITS = 12
@@ -40,6 +43,7 @@ class RunRequest:
     max_cost_usd: float | None = None
     prices: Sequence[str] = ()
     deadline_s: float | None = None
+    return_best: bool = False
     trace: Path | None = None
     as_json: bool = False
     quiet: bool = False
@@ -81,6 +85,7 @@ def run_file(request: RunRequest) -> int:
         max_tokens=request.max_tokens,
         max_cost_usd=request.max_cost_usd,
         deadline_s=request.deadline_s,
+        return_best=request.return_best,
         prices=backends.prices,
         on_notice=lambda text: display.notice(f"notice: {text}"),
     )
@@ -88,24 +93,37 @@ def run_file(request: RunRequest) -> int:
     observers: list[Observer] = [display]
     if request.trace is not None:
         observers.append(TraceWriter(request.trace, lambda text: write_err(f"warning: {text}\n")))
-    run = _Run(built, backends, observers, streaming=display.is_live)
+    run = _Run(built, backends, observers, streaming=display.is_live, ask_person=person_at_terminal())
     return _finish(request, loop_file, run, backends, run.to_the_end())
 
 
 class _Run:
     """One run, whatever ends it."""
 
-    def __init__(self, built: BuiltLoop, backends: Backends, observers: Sequence[Observer], *, streaming: bool) -> None:
+    def __init__(
+        self,
+        built: BuiltLoop,
+        backends: Backends,
+        observers: Sequence[Observer],
+        *,
+        streaming: bool,
+        ask_person: AskPerson | None = None,
+    ) -> None:
         self._built = built
         self._backends = backends
         self._observers = observers
         self._streaming = streaming
+        self._ask_person = ask_person
         self.result: LoopResult | None = None
 
     def to_the_end(self) -> BaseException | None:
         """Run it, and give what was raised."""
         try:
-            asyncio.run(self._drive())
+            with asyncio.Runner() as runner:
+                try:
+                    self._run(runner)
+                finally:
+                    runner.run(self._backends.aclose())
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the work so far is shown whatever was raised
             return error
         finally:
@@ -113,10 +131,27 @@ class _Run:
                 observer.close()
         return None
 
-    async def _drive(self) -> None:
+    def _run(self, runner: asyncio.Runner) -> None:
+        """Run it, and go on with what a person answers.
+
+        The person is asked outside of the event loop, in which an interrupt would wait for the end of the line.
+        """
+        message, session = self._built.message, None
+        while message is not None:
+            runner.run(self._drive(message, session))
+            message, session = self._answer(), None if self.result is None else self.result.session
+
+    def _answer(self) -> ChatMessage | None:
+        """What a person says to the question that the run waits for; `None` if it waits for none, or nobody answers."""
+        result = self.result
+        if self._ask_person is None or result is None or result.stop_reason != StopReason.PENDING_INPUT:
+            return None
+        return self._ask_person(redact(result.stop_detail or ""))
+
+    async def _drive(self, message: ChatMessage, session: AgentSession | None) -> None:
         events = None
         try:
-            async with self._built.agent.events(self._built.message, streaming=self._streaming) as events:
+            async with self._built.agent.events(message, session=session, streaming=self._streaming) as events:
                 async for event in events:
                     self._tell(event)
         except asyncio.CancelledError:
@@ -125,7 +160,6 @@ class _Run:
             raise
         finally:
             self.result = None if events is None else events.result
-            await self._backends.aclose()
 
     def _tell(self, event: LoopEvent) -> None:
         for observer in self._observers:

@@ -91,6 +91,7 @@ class LoopFile:
         max_cost_usd: float | None = None,
         deadline_s: float | None = None,
         prices: Prices | None = None,
+        return_best: bool = False,
         on_notice: Callable[[str], None] | None = None,
     ) -> BuiltLoop:
         """The loop, with inputs and models. No model is called.
@@ -103,6 +104,7 @@ class LoopFile:
             max_cost_usd: Instead of their `max_usd`.
             deadline_s: How long the run may take, in seconds.
             prices: What models cost, by the name in the file or that of the model that answers.
+            return_best: Whether a run that ends unsatisfied gives the best draft (by `score`) instead of the last.
             on_notice: Hears what a person should know while it runs.
 
         Raises:
@@ -132,6 +134,7 @@ class LoopFile:
             evaluate_final_iteration=True,
             budget=self._budgets(Limits(max_tokens, max_cost_usd, deadline_s), on_notice),
             prices=prices,
+            return_best=return_best,
         )
         return BuiltLoop(LoopAgent(generator, evaluator, options), message)
 

@@ -1,0 +1,33 @@
+"""Asking the person at the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from agents_loop.cli.streams import write_err
+from agents_loop.cli.text import as_utf8, printable
+from agents_loop.loop.questions import accept_answer
+from agents_loop.messages import ChatMessage, ChatRole
+
+AskPerson: TypeAlias = Callable[[str], ChatMessage | None]
+"""From a question: the person's answer, or `None` where there is none."""
+
+ACCEPT: Final = "/accept"
+_HOW: Final = f"(your answer; {ACCEPT} takes the last draft as it is; nothing leaves the question open) > "
+
+
+def person_at_terminal() -> AskPerson | None:
+    """Who can be asked; `None` where nobody sits there."""
+    if sys.stdin is None or sys.stderr is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    return _ask
+
+
+def _ask(question: str) -> ChatMessage | None:
+    write_err(f"{printable(question)}\n{_HOW}")
+    said = as_utf8(sys.stdin.readline(), "the answer").strip()
+    if not said:
+        return None
+    return accept_answer() if said == ACCEPT else ChatMessage(ChatRole.USER, said)
