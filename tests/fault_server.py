@@ -15,13 +15,26 @@ import json
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 Json = dict[str, Any]
+C = TypeVar("C")
+
+CLIENTS = AsyncExitStack()
+"""Closes the clients of `closed_later`."""
+
+
+def closed_later(client: C) -> C:
+    """A client of ours or of an SDK's, which a fixture closes after the test.
+
+    One of the OpenAI SDK that is left to the garbage collector closes itself by a task, in whatever test runs then.
+    """
+    CLIENTS.push_async_exit(client)  # type: ignore[arg-type]
+    return client
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,7 @@ async def test_closing_early(server: FaultServer, client: OpenAIChatClient) -> N
     await stream.aclose()
     assert await asyncio.to_thread(server.client_left.wait, 30)
     gc.collect()
-    assert asyncio.all_tasks() == before
+    assert asyncio.all_tasks() <= before
 
 
 async def test_cancelling(server: FaultServer, client: OpenAIChatClient) -> None:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from fault_server import FaultServer
+from fault_server import FaultServer, closed_later
 
 from agents_loop import AgentResponseUpdate, ChatClientAgent, ChatMessage
 from agents_loop.clients.openai import OpenAIChatClient
@@ -74,7 +74,7 @@ def delete(path: str) -> str:
 
 def openai_client(server: FaultServer) -> Any:
     openai = import_module("openai")
-    return openai.AsyncOpenAI(api_key="k", base_url=server.base_url, max_retries=0)
+    return closed_later(openai.AsyncOpenAI(api_key="k", base_url=server.base_url, max_retries=0))
 
 
 def chat_client_agent(server: FaultServer) -> Any:
@@ -162,7 +162,9 @@ def langgraph(server: FaultServer, checkpointer: Any = None) -> Any:
         return delete(path) if interrupt({"path": path}) else "not allowed"
 
     tools = [tool(add), tool("delete")(delete_if_allowed)]
-    model = ChatOpenAI(model="m", api_key="k", base_url=server.base_url, max_retries=0).bind_tools(tools)
+    chat = ChatOpenAI(model="m", api_key="k", base_url=server.base_url, max_retries=0)
+    closed_later(chat.root_async_client)
+    model = chat.bind_tools(tools)
 
     async def ask(state):
         return {"messages": [await model.ainvoke([SystemMessage("Be brief."), *state["messages"]])]}

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from agent_subjects import Subject, openai_client
-from fault_server import Completion, Failure, FaultServer, RecordedRequest, Reply, Stream
+from fault_server import Completion, Failure, FaultServer, RecordedRequest, Reply, Stream, closed_later
 
 from agents_loop import (
     ChatClient,
@@ -93,11 +93,11 @@ def _response(reply: Completion) -> ChatResponse:
 
 
 def openai(server: FaultServer) -> ChatClient:
-    return OpenAIChatClient("m", api_key="k", base_url=server.base_url, max_retries=0)
+    return closed_later(OpenAIChatClient("m", api_key="k", base_url=server.base_url, max_retries=0))
 
 
 def azure_openai(server: FaultServer) -> ChatClient:
-    return AzureOpenAIChatClient("m", endpoint=server.origin, credential="k", max_retries=0)
+    return closed_later(AzureOpenAIChatClient("m", endpoint=server.origin, credential="k", max_retries=0))
 
 
 def fallback(server: FaultServer) -> ChatClient:

@@ -1,16 +1,22 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from agent_subjects import DELETIONS
-from fault_server import FaultServer
+from fault_server import CLIENTS, FaultServer
 
 
 @pytest.fixture
 def server() -> Iterator[FaultServer]:
     with FaultServer() as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+async def clients_are_closed() -> AsyncIterator[None]:
+    yield
+    await CLIENTS.aclose()
 
 
 @pytest.fixture(autouse=True)

@@ -389,7 +389,7 @@ async def end_of_others(before: set[asyncio.Task[Any]]) -> None:
     """Fails if a task that is not of `before` goes on; one that closes a generator may take its turn."""
     left = asyncio.all_tasks() - before
     if left:
-        _, going_on = await asyncio.wait(left, timeout=5)
+        _, going_on = await asyncio.wait(left, timeout=60)
         assert going_on == set()
 
 
@@ -412,7 +412,7 @@ async def test_cancelling_leaves_nothing(client, server, ask):
     server.add(Silence())
     async with leaving_nothing():
         task = asyncio.create_task(ask(client))
-        assert await asyncio.to_thread(server.asked.wait, 5)
+        assert await asyncio.to_thread(server.asked.wait, 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -431,7 +431,7 @@ async def test_cancelling_within_an_answer_leaves_nothing(speaking, server):
 
     async with leaving_nothing():
         task = asyncio.create_task(read())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await came.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -11,7 +11,19 @@ from typing import Any
 
 import pytest
 from fakes import WAYS, Way, always, drain, says, texts
-from fault_server import Completion, Failure, FaultServer, Raw, RecordedRequest, Reply, Silence, Stream, chunk, usage
+from fault_server import (
+    Completion,
+    Failure,
+    FaultServer,
+    Raw,
+    RecordedRequest,
+    Reply,
+    Silence,
+    Stream,
+    chunk,
+    closed_later,
+    usage,
+)
 
 from agents_loop import (
     AgentResponse,
@@ -79,7 +91,7 @@ def make(framework: str, server: FaultServer) -> Any:
         warnings.simplefilter("ignore")
         openai = pytest.importorskip("openai")
         pytest.importorskip(framework)
-        client = openai.AsyncOpenAI(api_key="k", base_url=server.base_url, max_retries=0)
+        client = closed_later(openai.AsyncOpenAI(api_key="k", base_url=server.base_url, max_retries=0))
         if framework == "semantic_kernel":
             from semantic_kernel.agents import ChatCompletionAgent
             from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion
@@ -483,7 +495,7 @@ async def test_an_update_is_not_waited_for(agent, server):
     """Law 17: an update is there before the model has written the next one."""
     server.add(HALF)
     stream = LoopAgent(agent, says()).run_streaming("go")
-    async with asyncio.timeout(5), stream:
+    async with asyncio.timeout(60), stream:
         async for update in stream:
             if update.text:
                 break
@@ -548,7 +560,7 @@ async def end_of_others(before: set[asyncio.Task[Any]]) -> None:
     """Fails if a task that is not of `before` goes on; one that closes a generator may take its turn."""
     left = asyncio.all_tasks() - before
     if left:
-        _, going_on = await asyncio.wait(left, timeout=5)
+        _, going_on = await asyncio.wait(left, timeout=60)
         assert going_on == set()
 
 
@@ -574,7 +586,7 @@ async def test_cancelling_leaves_nothing(agent, server, invoke):
     evaluator = says("more")
     before = asyncio.all_tasks()
     task = asyncio.create_task(invoke(LoopAgent(agent, evaluator)))
-    assert await asyncio.to_thread(server.asked.wait, 5)
+    assert await asyncio.to_thread(server.asked.wait, 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError) as raised:
         await task

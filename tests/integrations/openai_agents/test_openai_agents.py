@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from fakes import texts
-from fault_server import Completion, usage
+from fault_server import Completion, closed_later, usage
 
 from agents_loop import (
     AgentResponse,
@@ -38,7 +38,7 @@ from agents_loop.integrations.openai_agents.items import from_item, to_items
 @pytest.fixture
 def model(server):
     agents.set_tracing_disabled(disabled=True)
-    client = AsyncOpenAI(api_key="k", base_url=server.base_url, max_retries=0)
+    client = closed_later(AsyncOpenAI(api_key="k", base_url=server.base_url, max_retries=0))
     return agents.OpenAIChatCompletionsModel("m", client)
 
 
@@ -262,7 +262,7 @@ async def test_a_resumed_run_without_turns_left_keeps_what_it_did(server, invoke
     async def only_the_first(_context, _arguments, call_id):
         return call_id == "c1"
 
-    client = AsyncOpenAI(api_key="k", base_url=server.base_url, max_retries=0)
+    client = closed_later(AsyncOpenAI(api_key="k", base_url=server.base_url, max_retries=0))
     inner = agents.Agent(
         name="worker",
         model=agents.OpenAIChatCompletionsModel("m", client),
