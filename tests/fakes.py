@@ -6,7 +6,7 @@ import asyncio
 import gc
 import sys
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -286,6 +286,25 @@ async def drain(stream: AgentResponseStream) -> list[AgentResponseUpdate]:
 def texts(messages: Sequence[ChatMessage]) -> list[tuple[str, str]]:
     """Roles and texts."""
     return [(str(message.role), message.text) for message in messages]
+
+
+@asynccontextmanager
+async def time_runs_out(after: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
+    """Moves the event loop's clock past every limit as soon as `after` is done: a limit is reached there, and nowhere else."""
+    loop = asyncio.get_running_loop()
+    real = loop.time
+
+    async def jump() -> None:
+        await after
+        loop.time = lambda: real() + 1_000_000  # type: ignore[method-assign]
+
+    jumping = asyncio.create_task(jump())
+    try:
+        yield
+    finally:
+        jumping.cancel()
+        await asyncio.wait([jumping])
+        vars(loop).pop("time", None)
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from fakes import leaving_nothing
+from fakes import leaving_nothing, time_runs_out
 
 from agents_loop import (
     AgentResponse,
@@ -112,11 +112,16 @@ async def test_no_secret_reaches_it(monkeypatch):
     assert "given" in await problem(shell("env; exit 1", env={"X": "given"}))
 
 
-async def test_its_time_is_bounded():
+async def test_its_time_is_bounded(tmp_path):
     """Command: after its time the whole process group is killed, and the check has failed."""
-    wrong = await problem(shell("echo $$; sleep 1000 & echo $!; wait", timeout_s=0.2))
-    assert wrong.startswith("the command did not end within 0.2 seconds, and was stopped. Its output:\n")
-    assert not any(is_alive(int(pid)) for pid in wrong.splitlines()[1:])
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    async with time_runs_out(asyncio.to_thread(begun.read_bytes)):
+        wrong = await problem(shell(f"echo $$; sleep 1000 & echo $!; : > '{begun}'; wait", timeout_s=1000))
+    assert wrong.startswith("the command did not end within 1000 seconds, and was stopped. Its output:\n")
+    shell_pid, sleep_pid = wrong.splitlines()[1:]
+    assert not is_alive(int(shell_pid))
+    assert not is_alive(int(sleep_pid))
 
 
 async def test_what_it_started_ends_with_it():

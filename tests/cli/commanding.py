@@ -51,7 +51,7 @@ def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[byte
         [sys.executable, "-m", "agents_loop.cli", *arguments],
         env={**environment, **options.pop("env", {})},
         cwd=ROOT,
-        timeout=60,
+        timeout=120,
         check=False,
         **({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | options),
     )

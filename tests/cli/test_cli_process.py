@@ -121,7 +121,7 @@ def test_a_missing_extra_is_2_and_one_line(module: str):
     """Without the extra the command says what to install, not where an import failed."""
     code = f"import sys; sys.modules[{module!r}] = None; from agents_loop.cli import main; sys.exit(main(['validate', 'x']))"
 
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=False, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=False, timeout=120)
 
     assert ran.returncode == 2
     assert ran.stderr.decode().count("\n") == 1
@@ -150,7 +150,7 @@ def test_an_interrupt_is_130_and_prints_what_is_there(server: FaultServer, tmp_p
     while len(server.requests) < 3:
         assert started.poll() is None
     started.send_signal(signal.SIGINT)
-    out, err = started.communicate(timeout=30)
+    out, err = started.communicate(timeout=120)
 
     assert started.returncode == 130
     assert (json.loads(out)["stop_reason"], json.loads(out)["output"]) == ("cancelled", "d1")
@@ -199,7 +199,7 @@ def test_an_interrupt_while_modules_are_loaded_is_130_without_a_traceback(moment
         cwd=ROOT,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
 
     assert (ran.returncode, ran.stderr) == (130, b"")
@@ -222,7 +222,7 @@ def test_an_early_interrupt_is_130_without_a_traceback(delay_s: float, server: F
     with contextlib.suppress(subprocess.TimeoutExpired):
         started.wait(delay_s)
     started.send_signal(signal.SIGINT)
-    out, err = started.communicate(timeout=30)
+    out, err = started.communicate(timeout=120)
 
     assert (started.returncode, out) == (130, "")
     assert "Traceback" not in err
@@ -234,7 +234,7 @@ def test_an_interrupt_that_the_caller_ignores_stays_ignored():
     code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.argv[1:] = ['--version']\n"
     code += INTERRUPTED_BY_ITSELF.replace("sys.argv.pop(1)", "'typer'")
 
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=False, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=False, timeout=120)
 
     assert (ran.returncode, ran.stdout) == (0, b"agents-loop 0.1.0\n")
 

@@ -201,7 +201,7 @@ def test_a_disk_that_fills_up_ends_the_pull_at_once(tmp_path: Path) -> None:
 
 
 def test_two_pulls_at_once_both_end_with_the_whole_file(tmp_path: Path) -> None:
-    meet = threading.Barrier(2, timeout=10)
+    meet = threading.Barrier(2, timeout=60)
 
     def together(requirement: str, folder: Path) -> Path:
         meet.wait()

@@ -70,7 +70,7 @@ async def test_statuses_are_refreshed_first():
     ) as provider:
         provider.start(session, "good", "go", description="d")
         provider.start(session, "bad", "go", description="d")
-        await provider.wait(session, timeout_s=10)
+        await provider.wait(session, timeout_s=60)
         assert await judged(provider, session, wait_timeout_s=1000) == LoopEvaluation.stop()
         assert [task.status for task in provider.refresh(session)] == ["lost", "completed", "failed"]
 

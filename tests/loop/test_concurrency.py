@@ -103,7 +103,7 @@ async def test_cancelling_the_agent(invoke: Way, fresh: bool):
     """Law 19: cancelling a run stops the agent at once; nothing is judged and nothing is left (F5)."""
     agent, evaluator = RecordingAgent(hang_at=2), says("more", "more")
     loop = LoopAgent(agent, evaluator, LoopAgentOptions(fresh_context_per_iteration=fresh))
-    async with asyncio.timeout(5), leaving_nothing():
+    async with asyncio.timeout(60), leaving_nothing():
         task = asyncio.create_task(invoke(loop))
         await agent.reached.wait()
         result = LoopResult.of(await cancelled(task))
@@ -118,7 +118,7 @@ async def test_cancelling_the_evaluators(agent: RecordingAgent, invoke: Way, mod
     """Law 19: cancelling while the evaluators are asked cancels and awaits them."""
     hanging = [HangingEvaluator(), HangingEvaluator()] if mode == "all" else [HangingEvaluator()]
     loop = LoopAgent(agent, hanging, LoopAgentOptions(evaluation_mode=mode))
-    async with asyncio.timeout(5), leaving_nothing():
+    async with asyncio.timeout(60), leaving_nothing():
         task = asyncio.create_task(invoke(loop))
         for evaluator in hanging:
             await evaluator.asked.wait()
@@ -139,7 +139,7 @@ async def test_an_evaluator_that_ignores_the_cancellation_in_all(agent: Recordin
         return False
 
     loop = LoopAgent(agent, [hanging, DelegateLoopEvaluator(stubborn)], LoopAgentOptions(evaluation_mode="all"))
-    async with asyncio.timeout(5), leaving_nothing():
+    async with asyncio.timeout(60), leaving_nothing():
         task = asyncio.create_task(invoke(loop))
         await hanging.asked.wait()
         await asyncio.sleep(0)
@@ -158,7 +158,7 @@ async def test_cancelling_between_two_pieces(agent: RecordingAgent):
                 reading.set()
                 await asyncio.Event().wait()
 
-    async with asyncio.timeout(5), leaving_nothing():
+    async with asyncio.timeout(60), leaving_nothing():
         task = asyncio.create_task(read())
         await reading.wait()
         await cancelled(task)

@@ -9,7 +9,7 @@ import pickle
 import threading
 
 import pytest
-from fakes import HangingEvaluator, RecordingAgent, Updates, Way, always, drain, says
+from fakes import HangingEvaluator, RecordingAgent, Updates, Way, always, drain, says, time_runs_out
 from syrupy.assertion import SnapshotAssertion
 
 from agents_loop import (
@@ -231,20 +231,21 @@ async def test_a_chain_that_was_cut():
 
 
 async def by_timeout(run) -> None:
-    async with asyncio.timeout(0.01):
+    async with asyncio.timeout(1000):
         await run
 
 
 async def by_wait_for(run) -> None:
-    await asyncio.wait_for(run, 0.01)
+    await asyncio.wait_for(run, 1000)
 
 
 @pytest.mark.parametrize("limit", [by_timeout, by_wait_for])
 async def test_a_timeout_around_a_run(invoke: Way, limit):
     """Law 18: the TimeoutError of a timeout around a run has the result so far."""
     agent = RecordingAgent("draft", "never", hang_at=2)
-    with pytest.raises(TimeoutError) as raised:
-        await limit(invoke(LoopAgent(agent, says("more"))))
+    async with time_runs_out(agent.reached.wait()):
+        with pytest.raises(TimeoutError) as raised:
+            await limit(invoke(LoopAgent(agent, says("more"))))
     result = LoopResult.of(raised.value)
     assert (result.stop_reason, result.output, len(result.iterations)) == (StopReason.CANCELLED, "draft", 1)
     assert agent.closed == [1, 2]
@@ -252,9 +253,15 @@ async def test_a_timeout_around_a_run(invoke: Way, limit):
 
 async def test_a_timeout_around_the_reading_of_a_stream(agent: RecordingAgent):
     """Law 18: ... also where the time ran out while the caller was busy with a piece."""
+    busy = asyncio.Event()
     with pytest.raises(TimeoutError) as raised:  # noqa: PT012 - a block is what raises
-        async with asyncio.timeout(0.01), LoopAgent(agent, says()).run_streaming("go") as stream:
+        async with (
+            time_runs_out(busy.wait()),
+            asyncio.timeout(1000),
+            LoopAgent(agent, says()).run_streaming("go") as stream,
+        ):
             async for _ in stream:
+                busy.set()
                 await asyncio.Event().wait()
     assert LoopResult.of(stream).stop_reason is StopReason.CANCELLED
     assert LoopResult.of(raised.value) is LoopResult.of(stream)

@@ -342,7 +342,7 @@ async def test_all_are_asked_concurrently(agent: RecordingAgent, invoke: Way):
         return False
 
     loop = LoopAgent(agent, [DelegateLoopEvaluator(meets) for _ in range(3)], LoopAgentOptions(evaluation_mode="all"))
-    async with asyncio.timeout(5), leaving_nothing():
+    async with asyncio.timeout(60), leaving_nothing():
         assert reason(await invoke(loop)) is StopReason.SATISFIED
 
 
@@ -357,7 +357,7 @@ async def test_when_one_of_all_raises(agent: RecordingAgent, invoke: Way):
 
     evaluators = [hanging[0], DelegateLoopEvaluator(raises), hanging[1]]
     loop = LoopAgent(agent, evaluators, LoopAgentOptions(evaluation_mode="all"))
-    async with asyncio.timeout(5), leaving_nothing():
+    async with asyncio.timeout(60), leaving_nothing():
         with pytest.raises(KeyError) as raised:
             await invoke(loop)
     assert raised.value is error
@@ -389,7 +389,7 @@ async def test_the_cancelled_ones_are_awaited(agent: RecordingAgent, invoke: Way
         [DelegateLoopEvaluator(tidy), DelegateLoopEvaluator(raises)],
         LoopAgentOptions(evaluation_mode="all"),
     )
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         with pytest.raises(LookupError):
             await invoke(loop)
     assert steps == ["cleaned up"]
@@ -412,7 +412,7 @@ async def test_a_cancellation_raised_by_one_of_all(agent: RecordingAgent, invoke
 
     loop = LoopAgent(agent, [DelegateLoopEvaluator(raises), hanging], LoopAgentOptions(evaluation_mode="all"))
     with pytest.raises(asyncio.CancelledError):
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(60):
             await invoke(loop)
 
 

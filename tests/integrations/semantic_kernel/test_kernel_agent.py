@@ -275,7 +275,7 @@ async def test_in_a_sequential_orchestration_the_next_agent_reads_the_answer_alo
     runtime = InProcessRuntime()
     runtime.start()
     result = await orchestration.invoke(task="write", runtime=runtime)
-    value = await result.get(timeout=10)
+    value = await result.get(timeout=60)
     await runtime.stop_when_idle()
     assert str(value) == "edited"
     assert editor.service.inputs == [[("assistant", "reply 2")]]
@@ -292,7 +292,7 @@ async def test_in_a_group_chat_a_thread_lasts_and_all_is_heard():
     runtime = InProcessRuntime()
     runtime.start()
     result = await orchestration.invoke(task="write", runtime=runtime)
-    value = await result.get(timeout=10)
+    value = await result.get(timeout=60)
     await runtime.stop_when_idle()
     assert str(value) == "reply 4"
     assert len(inner.created) == 1

@@ -189,7 +189,7 @@ async def test_in_a_sequence_the_next_agent_reads_the_sentence():
     runtime = InProcessRuntime()
     runtime.start()
     result = await SequentialOrchestration(members=[Buyer().agent, editor]).invoke(task="Buy.", runtime=runtime)
-    value = await result.get(timeout=10)
+    value = await result.get(timeout=60)
     await runtime.stop_when_idle()
     assert str(value) == "edited"
     assert editor.service.inputs == [[("assistant", SENTENCE)]]
