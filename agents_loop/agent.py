@@ -145,6 +145,17 @@ class AIAgent(ABC):
         """
         return session_from_json(state)
 
+    async def restore_session(self, session: AgentSession, state: JsonValue) -> None:
+        """Make a session what `serialize_session` gave of another, or of itself earlier; it stays the same object.
+
+        An agent whose sessions hold more than an id, a state and messages overrides it.
+
+        Raises:
+            SessionStateError: The value is not one of `serialize_session`. Then the session is as it was.
+        """
+        read = await self.deserialize_session(state)
+        session.session_id, session.state, session.messages = read.session_id, read.state, read.messages
+
     def get_service(self, service_type: type[Service], key: object | None = None) -> Service | None:
         """What this agent offers of a type: itself if it is of that type, otherwise `None`."""
         return self if key is None and isinstance(self, service_type) else None
@@ -233,6 +244,10 @@ class DelegatingAIAgent(AIAgent):
     async def deserialize_session(self, state: JsonValue) -> AgentSession:
         """A session as the inner agent reads it."""
         return await self.inner_agent.deserialize_session(state)
+
+    async def restore_session(self, session: AgentSession, state: JsonValue) -> None:
+        """Make a session what the inner agent wrote of another."""
+        await self.inner_agent.restore_session(session, state)
 
     def get_service(self, service_type: type[Service], key: object | None = None) -> Service | None:
         """This agent if it is of that type, otherwise what the inner agent offers."""

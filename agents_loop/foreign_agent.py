@@ -123,6 +123,11 @@ class ForeignAgent(AIAgent, Generic[Conversation]):
             written["state"][self.framework] = await self.write_conversation(kept[self.framework])
         return written
 
+    async def restore_session(self, session: AgentSession, state: JsonValue) -> None:
+        """The session as it was written; its conversation is read from that when it is next used."""
+        await super().restore_session(session, state)
+        _conversations.get(session, {}).pop(self.framework, None)
+
     async def _read(self, state: JsonValue) -> Conversation:
         if state is None:
             return self.new_conversation()

@@ -69,6 +69,8 @@ async def _check_sessions(agent: AIAgent, message: str) -> None:
     before = await _written(agent, first)
     await agent.run(message, session=clone)
     _law("a clone's runs don't reach the original", await _written(agent, first) == before)
+    await agent.restore_session(first, json.loads(await _written(agent, clone)))
+    _law("a session can be made what another is", await _written(agent, first) == await _written(agent, clone))
 
 
 async def _check_history(agent: AIAgent, message: str) -> None:

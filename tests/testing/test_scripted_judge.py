@@ -97,10 +97,11 @@ async def test_a_function_gives_the_verdict(is_async):
         await asyncio.sleep(0)
         return ScriptedVerdict("plan" in messages[-1].text, usage=UsageDetails(1, 2))
 
-    evaluator = AIJudgeLoopEvaluator(ScriptedJudge(decide_later if is_async else decide))
-    evaluated = context()
-    assert (await evaluator.evaluate(evaluated)).decision == "stop"
-    assert evaluated.take_reported_usage() == (UsageDetails(1, 2) if is_async else None)
+    judge = ScriptedJudge(decide_later if is_async else decide)
+    loop = LoopAgent(ChatClientAgent(ScriptedChatClient(["a plan"])), AIJudgeLoopEvaluator(judge))
+    result = LoopResult.of(await loop.run("Plan it."))
+    assert result.stop_reason == StopReason.SATISFIED
+    assert result.ledger.by_role()["evaluator"].usage == (UsageDetails(1, 2) if is_async else None)
 
 
 async def test_a_script_ends():
