@@ -141,6 +141,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=refuse_const
 """Objects become tuples of their pairs, so that a key given twice is seen."""
 _scan_once = cast("Callable[[str, int], tuple[Any, int]]", vars(_DECODER)["scan_once"])
 
+_NAMES = {"gapAnalysis": "gapanalysis", "answered": "answered"}
+"""The names of the schema's keys, which most replies keep to."""
 _OTHER_GAP_KEYS = ("gap", "missing", "feedback", "reasoning", "reason")
 """What judges call the gap when they don't keep to the schema; an argument is no gap where the schema's is there."""
 
@@ -160,7 +162,7 @@ def _fields(verdict: Pairs) -> dict[str, Any]:
     """The fields by key without case and `_`; of a key given twice, the last value that says something."""
     fields: dict[str, Any] = {}
     for key, value in verdict:
-        name = key.replace("_", "").lower()
+        name = _NAMES.get(key) or key.replace("_", "").lower()
         if value or name not in fields:
             fields[name] = value
     return fields
