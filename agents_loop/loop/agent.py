@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from typing import ClassVar, Self
 
 from agents_loop.adapting import AgentLike, as_agent
@@ -28,6 +28,7 @@ from agents_loop.loop.transcript import on_behalf_of_updates
 from agents_loop.messages import ChatMessage, as_messages
 from agents_loop.metering.meter import PHASE
 
+_NO_TIMER = nullcontext[None]()
 _LOGGER = logging.getLogger("agents_loop")
 
 
@@ -98,9 +99,10 @@ class LoopAgent(DelegatingAIAgent):
         run = self._new_run(messages, session, options, streaming=False)
         token = run.take_phase()
         try:
-            async for event in run.events():
-                if isinstance(event, LoopStopped):
-                    response = event.response
+            async with run.timer() if self.options.budget or self.options.resume_budget else _NO_TIMER:
+                async for event in run.events():
+                    if isinstance(event, LoopStopped):
+                        response = event.response
         finally:
             PHASE.reset(token)
         assert response is not None  # noqa: S101 - a run without a response raises

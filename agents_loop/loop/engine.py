@@ -243,9 +243,9 @@ class LoopRun:
         except BaseException as error:
             if self.result is None:
                 metered.agent_failed(self._agent, error)
-                limit = metered.meter.limit_behind(error)
+                limit = metered.limit_behind(error)
                 if limit is not None:
-                    yield self._out_of_budget(limit)
+                    yield self._out_of_budget(limit, inner_result(error, self._order))
                     return
                 self._keep_waiting()
                 self.result = self._result(*self._failure(error), unfinished=inner_result(error, self._order))
@@ -253,6 +253,11 @@ class LoopRun:
                 if isinstance(error, Exception):
                     yield LoopStopped(self.result, None)
             raise
+
+    def timer(self) -> asyncio.Timeout:
+        """What bounds the current coroutine by the run's deadline, once there is one; it raises nothing."""
+        timer = self._metered.timer = asyncio.timeout(None)
+        return timer
 
     def take_phase(self) -> Token[Phase | None]:
         """Let all that the current coroutine waits for be metered: for a caller that reads the events by itself.
@@ -356,7 +361,7 @@ class LoopRun:
     def _is_judged(self, number: int) -> bool:
         return number < self._max_iterations or self._options.evaluate_final_iteration
 
-    def _out_of_budget(self, limit: LimitReachedError) -> LoopStopped:
+    def _out_of_budget(self, limit: LimitReachedError, unfinished: LoopResult | None) -> LoopStopped:
         """The run ends with its answer so far; where the budget is its own, a larger one can continue it."""
         if not self._records and self._earlier is not None:
             self._records.append(IterationRecord(self._resumed_at, (), self._earlier, (), None, 0.0))
@@ -365,7 +370,8 @@ class LoopRun:
             response = self._records[-1].response if self._records else None
             stopped = StoppedRun(*self._next, response, is_judged=not self._judging)
             self._wait(number - 1 if self._judging else number, None, stopped=stopped)
-        return self._stopped(StopReason.DEADLINE if limit.is_deadline else StopReason.BUDGET_EXCEEDED, str(limit))
+        reason = StopReason.DEADLINE if limit.is_deadline else StopReason.BUDGET_EXCEEDED
+        return self._stopped(reason, str(limit), unfinished)
 
     def _ending_before_evaluation(self, number: int, response: AgentResponse) -> tuple[StopReason, str | None] | None:
         pending = pending_approvals(response)
@@ -464,8 +470,8 @@ class LoopRun:
             return StopReason.BUDGET_EXCEEDED, str(error)
         return (StopReason.EVALUATOR_FAILED if self._judging else StopReason.FAILED), said
 
-    def _stopped(self, reason: StopReason, detail: str | None) -> LoopStopped:
-        self.result = self._result(reason, detail)
+    def _stopped(self, reason: StopReason, detail: str | None, unfinished: LoopResult | None = None) -> LoopStopped:
+        self.result = self._result(reason, detail, unfinished=unfinished)
         response = transcript_response(self._records, self.result, self._options, streaming=self._streaming)
         return LoopStopped(self.result, response)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from agents_loop.loop.result import LoopResult, MeteredCalls
 from agents_loop.messages import ChatMessage, JsonValue, UsageDetails, sum_usage
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.meter import PHASE, Phase, RunMeter, check, keep_failed, keep_whole
-from agents_loop.metering.spending import unknown_price
+from agents_loop.metering.spending import LimitReachedError, unknown_price
 
 
 class MeteredRun:
@@ -31,13 +32,16 @@ class MeteredRun:
         "is_timed",
         "meter",
         "phase",
+        "timer",
     )
 
     def __init__(self, options: LoopAgentOptions) -> None:
         self.meter = RunMeter(options.clock, options.prices)
         self.phase = Phase(self.meter, "agent")
+        self.timer: asyncio.Timeout | None = None
+        """What bounds the whole run, where a coroutine of ours runs it."""
         self.is_timed = False
-        """Whether there is a deadline."""
+        """Whether each wait must be bounded by itself, because there is a deadline and no timer."""
         self._position = 0
         self._running_since: float | None = None
         self.evaluators_report = False
@@ -78,7 +82,10 @@ class MeteredRun:
         self.meter.guard(budgets, resumed, earlier)
         spending = self.meter.spending
         assert spending is not None  # noqa: S101 - it was just made
-        self.is_timed = spending.deadline_in_s is not None
+        left_s = spending.deadline_in_s
+        self.is_timed = left_s is not None and self.timer is None
+        if left_s is not None and self.timer is not None:
+            self.timer.reschedule(asyncio.get_running_loop().time() + max(0.0, left_s))
         if spending.counts_money:
             self._require_prices(agent, evaluators)
 
@@ -160,6 +167,17 @@ class MeteredRun:
         if self.meter.spending is not None:
             self.meter.spending.verdict_is_over()
         return self.phase.has_usage
+
+    def limit_behind(self, error: BaseException) -> LimitReachedError | None:
+        """What an exception says of a budget that is used up, or of the timer; `None` if it says neither.
+
+        A cancellation from outside is one also if it comes at the deadline.
+        """
+        is_timer = isinstance(error, asyncio.CancelledError) and self.timer is not None and self.timer.expired()
+        if is_timer and self.meter.spending is not None:
+            task = asyncio.current_task()
+            return self.meter.spending.time_is_up() if task is not None and task.cancelling() == 1 else None
+        return self.meter.limit_behind(error)
 
     def iteration_usage(self) -> UsageDetails | None:
         """What the calls since the iteration began have used."""

@@ -46,6 +46,12 @@ class Spent:
     calls: int = 0
     elapsed_s: float = 0.0
 
+    def add(self, tokens: int, cached_tokens: int, cost_usd: float) -> None:
+        """Add what a call used."""
+        self.tokens += tokens
+        self.cached_tokens += cached_tokens
+        self.cost_usd += cost_usd
+
     def minus(self, other: Spent) -> Spent:
         """What was spent since."""
         return Spent(*[getattr(self, field.name) - getattr(other, field.name) for field in fields(self)])
@@ -58,10 +64,10 @@ class Allowance:
     budget: LoopBudget
     before: Spent
 
-    def left_to_s(self, elapsed_s: float) -> float:
-        """Seconds to its deadline; infinite without one."""
-        deadline_s = self.budget.deadline_s
-        return math.inf if deadline_s is None else deadline_s - (elapsed_s - self.before.elapsed_s)
+    @property
+    def ends_at_s(self) -> float:
+        """When its time is up, in seconds of the run's life; never without a deadline."""
+        return math.inf if self.budget.deadline_s is None else self.before.elapsed_s + self.budget.deadline_s
 
 
 class Spending:
@@ -90,7 +96,8 @@ class Spending:
         if earlier is not None:
             self._allowances += [Allowance(budget, replace(self.spent)) for budget in resumed]
         self.counts_money = any(allowance.budget.max_cost_usd is not None for allowance in self._allowances)
-        self._has_deadline = any(allowance.budget.deadline_s is not None for allowance in self._allowances)
+        self._first_to_end = min(self._allowances, key=lambda allowance: allowance.ends_at_s)
+        self._deadline = self._started_at + self._first_to_end.ends_at_s
         self._on_estimate = next((a.budget.on_estimate for a in self._allowances if a.budget.on_estimate), None)
         self.keeps_back = True
         """Whether there will be a verdict on the answer that the agent is about to give."""
@@ -99,10 +106,7 @@ class Spending:
     @property
     def deadline_in_s(self) -> float | None:
         """Seconds to the nearest deadline; `None` without one."""
-        if not self._has_deadline:
-            return None
-        elapsed_s = self._clock() - self._started_at
-        return min([allowance.left_to_s(elapsed_s) for allowance in self._allowances])
+        return None if self._deadline == math.inf else self._deadline - self._clock()
 
     def tokens_left(self) -> list[tuple[int, int]]:
         """Of each budget that limits tokens: those that are left, and the limit."""
@@ -121,8 +125,8 @@ class Spending:
         Raises:
             LimitReachedError: It may not.
         """
-        if self._has_deadline:
-            self.check_time()
+        if self._deadline != math.inf and self._clock() >= self._deadline:
+            raise self.time_is_up()
         for allowance in self._allowances:
             budget = allowance.budget
             keeps = role == "agent" and self.keeps_back and budget.keeps_back_verdict
@@ -143,20 +147,9 @@ class Spending:
                 said = f"{budget.name} allows ${budget.max_cost_usd:g}, and the run has spent ${used.cost_usd:.6f}"
                 raise self._reached(said, used.cost_usd < budget.max_cost_usd, f"${kept.cost_usd:.6f}")
 
-    def check_time(self) -> None:
-        """See whether there is time left.
-
-        Raises:
-            LimitReachedError: There is none.
-        """
-        left_s = self.deadline_in_s
-        if left_s is not None and left_s <= 0:
-            raise self.time_is_up()
-
     def time_is_up(self) -> LimitReachedError:
         """What is raised at the nearest deadline."""
-        elapsed_s = self._clock() - self._started_at
-        budget = min(self._allowances, key=lambda allowance: allowance.left_to_s(elapsed_s)).budget
+        budget = self._first_to_end.budget
         said = f"{budget.name} allows {budget.deadline_s:g} s, and that time is up"
         return LimitReachedError(said, self, is_deadline=True)
 
@@ -168,10 +161,9 @@ class Spending:
 
     def end(self, role: Role, tokens: int, cached_tokens: int, cost_usd: float) -> None:
         """A call is over."""
-        for spent in (self.spent, self._on_verdicts) if role == "evaluator" else (self.spent,):
-            spent.tokens += tokens
-            spent.cached_tokens += cached_tokens
-            spent.cost_usd += cost_usd
+        self.spent.add(tokens, cached_tokens, cost_usd)
+        if role == "evaluator":
+            self._on_verdicts.add(tokens, cached_tokens, cost_usd)
 
     def verdict_is_over(self) -> None:
         """The evaluators have spoken: what that has cost says what the next time will need."""
