@@ -229,7 +229,7 @@ async def test_the_deadline_of_the_loop_is_heeded():
         return float(next(counter))
 
     inner = LoopAgent(RecordingAgent(), strategy(scripted(needs("a"), needs("b"))), LoopAgentOptions(clock=clock))
-    outer = LoopAgent(inner, says(), LoopAgentOptions(budget=LoopBudget(deadline_s=16), clock=clock))
+    outer = LoopAgent(inner, says(), LoopAgentOptions(budget=LoopBudget(deadline_s=13), clock=clock))
     result = LoopResult.of(await outer.run("go"))
     assert result.stop_reason == StopReason.PENDING_INPUT
     assert rules(LoopResult.of(result.iterations[0].response))[-1] == ("escalate", "budget_insufficient")
