@@ -2,8 +2,9 @@
 
     python samples/demo.py
 
-A check in code comes first: counting words is nothing to ask a model for. Then a judge, the same model here, says
-whether anything is missing. For another model change one word: `LocalChatClient` to `OpenAIChatClient`, say.
+A check in code comes first: counting words is nothing to ask a model for. Then a judge, the same model here, lists what
+the task demands and says of each demand whether it is fulfilled. For another model change one word: `LocalChatClient`
+to `OpenAIChatClient`, say.
 """
 
 import asyncio
@@ -61,7 +62,7 @@ async def main() -> None:
     writer = ChatClientAgent(
         client, instructions="You are a helpful writer. Answer in English with the text alone.", options=OPTIONS
     )
-    judge = AIJudgeLoopEvaluator(client, AIJudgeLoopEvaluatorOptions(chat_options=OPTIONS))
+    judge = AIJudgeLoopEvaluator(client, AIJudgeLoopEvaluatorOptions(design="requirements", chat_options=OPTIONS))
     loop = LoopAgent(writer, [DelegateLoopEvaluator(check), judge], LoopAgentOptions(max_iterations=4))
     print(f"model: {MODEL}\ntask:  {TASK}")
     async with loop.events(TASK, streaming=True) as events:

@@ -25,7 +25,7 @@ CRITERIA = ["It says when the bakery opens again.", "It says where to buy bread 
 
 async def main(writer: ChatClient, judge: ChatClient) -> None:
     agent = ChatClientAgent(writer, instructions="You write for a bakery. Answer with the text alone.")
-    evaluator = AIJudgeLoopEvaluator(judge, AIJudgeLoopEvaluatorOptions(criteria=CRITERIA))
+    evaluator = AIJudgeLoopEvaluator(judge, AIJudgeLoopEvaluatorOptions(design="requirements", criteria=CRITERIA))
     loop = LoopAgent(agent, evaluator, LoopAgentOptions(max_iterations=4, evaluate_final_iteration=True))
     result = LoopResult.of(await loop.run(REQUEST))
     for record in result.iterations:

@@ -31,7 +31,8 @@ async def main() -> None:
         model = os.environ.get("OPENAI_CHAT_MODEL_ID", "gpt-4.1-mini")
         service = OpenAIChatCompletion(ai_model_id=model, async_client=client)
         planner = ChatCompletionAgent(service=service, name="planner", instructions="Plan events. Be brief.")
-        judge = AIJudgeLoopEvaluator(SemanticKernelChatClient(service), AIJudgeLoopEvaluatorOptions(criteria=CRITERIA))
+        options = AIJudgeLoopEvaluatorOptions(design="requirements", criteria=CRITERIA)
+        judge = AIJudgeLoopEvaluator(SemanticKernelChatClient(service), options)
         loop = LoopAgent(SemanticKernelAgent(planner), judge, LoopAgentOptions(max_iterations=4))
 
         result = LoopResult.of(await loop.run(REQUEST))

@@ -56,7 +56,7 @@ class RequirementsJudge:
         self._chat_options = chat_options
         self._policy = policy
         self._new_nonce = new_nonce
-        self._criteria = [criterion for criterion in criteria if criterion.strip()]
+        self._criteria = [text for criterion in criteria if (text := criterion.strip(" .;\n"))]
         self._threshold = DEFAULT_THRESHOLD if threshold is None else threshold
 
     async def judge(

@@ -21,7 +21,7 @@ _SHORTEST_STEM: Final = 3
 _EMPTY_WORDS: Final = """
 a an the of and or but to in into on onto with for that it its is are be by at as from this these their them his her
 your you me my i we each give name say state list write make include mention provide please then there which who what
-how will would should must can use one do does
+how will would should must can use one do does has have had was were answer response text
 """
 _EMPTY: Final = frozenset(_EMPTY_WORDS.split())
 
