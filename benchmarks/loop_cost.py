@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from agents_loop import (
     AIJudgeLoopEvaluator,
@@ -25,6 +26,9 @@ from agents_loop import (
     ChatResponse,
     LoopAgent,
     LoopAgentOptions,
+    LoopBudget,
+    StallPolicy,
+    UsageDetails,
 )
 
 ANSWER = ("The release went out on Tuesday after the last fix was merged. " * 4)[:200]
@@ -107,6 +111,28 @@ def our_loop(iterations: int, delay_s: float = 0) -> LoopAgent:
     return LoopAgent(agent, judge, LoopAgentOptions(max_iterations=iterations))
 
 
+class Drafts(Worker):
+    """Answers with a text of its own each time, as an agent does whose drafts get better."""
+
+    def __init__(self, texts: list[str]) -> None:
+        super().__init__("")
+        self.texts = texts
+        self.asked = 0
+
+    async def get_response(self, messages, options=None):
+        self.asked += 1
+        message = ChatMessage("assistant", self.texts[self.asked % len(self.texts)])
+        return ChatResponse([message], usage=UsageDetails(100, 50))
+
+
+def drafting_loop(**options: Any) -> LoopAgent:
+    """A loop whose drafts and gaps differ, so that no signal of a stall is true of it."""
+    drafts = [" ".join(f"word{(7 * draft + 13 * n) % 401}" for n in range(30)) for draft in range(50)]
+    gaps = [json.dumps({"gapAnalysis": f"part {draft} has no cost estimate", "answered": False}) for draft in range(50)]
+    agent = ChatClientAgent(Drafts(drafts), instructions="You write reports.")
+    return LoopAgent(agent, AIJudgeLoopEvaluator(Drafts(gaps)), LoopAgentOptions(max_iterations=100, **options))
+
+
 # --- measuring
 
 
@@ -152,6 +178,10 @@ async def measure() -> dict[str, float]:
             f"ours_us_{iterations}": ours,
             f"ratio_{iterations}": ours / bare,
         }
+    guards = {"stall": StallPolicy(), "budget": LoopBudget(max_tokens=10**12)}
+    loops = [drafting_loop(), drafting_loop(stall=guards["stall"]), drafting_loop(**guards)]
+    plain, watched, guarded = await cpu_us_per_iteration([lambda loop=loop: loop.run(REQUEST) for loop in loops], 100)
+    figures |= {"stall_over_none_100": watched / plain, "stall_and_budget_over_none_100": guarded / plain}
     figures["growth_1000_over_10"] = figures["ours_us_1000"] / figures["ours_us_10"]
     # Ten iterations are ten agent calls and nine judge calls of 10 ms.
     figures["200_loops_s"] = min([await many_at_once(200, 10, 0.01) for _ in range(5)])

@@ -86,11 +86,12 @@ def outcome_of(evaluations: Sequence[LoopEvaluation]) -> Outcome:
     """
     outcome = Outcome()
     feedback: list[str] = []
-    questions: dict[str, None] = {}
+    questions: dict[str, None] | None = None
     for evaluation in evaluations:
         if evaluation.decision == "abort":
             return Outcome(aborted=evaluation)
         if evaluation.question is not None:
+            questions = {} if questions is None else questions
             questions.setdefault(evaluation.question)
         if evaluation.decision != "stop":
             outcome.goes_on = True

@@ -16,6 +16,8 @@ _DIGITS = 9
 
 def score_of(evaluations: Sequence[LoopEvaluation]) -> float | None:
     """An answer's score, from 0 to 1: the mean of the scores that its evaluators gave; `None` without any."""
+    if len(evaluations) == 1:
+        return evaluations[0].score
     scores = [evaluation.score for evaluation in evaluations if evaluation.score is not None]
     return sum(scores) / len(scores) if scores else None
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from agents_loop.loop.evaluation import LoopEvaluation
+
+_KEYS: Final = frozenset({"criteria", "checks", "judge", "tiers"})
 
 
 def criteria_met(evaluations: Sequence[LoopEvaluation]) -> dict[str, bool]:
@@ -22,9 +24,9 @@ def criteria_met(evaluations: Sequence[LoopEvaluation]) -> dict[str, bool]:
 
 
 def _read(details: object, place: str, met: dict[str, bool]) -> None:
-    if not isinstance(details, Mapping):
+    if not isinstance(details, dict) or _KEYS.isdisjoint(cast("dict[str, Any]", details)):
         return
-    fields = cast("Mapping[str, Any]", details)
+    fields = cast("dict[str, Any]", details)
     for each in _objects(fields.get("criteria")):
         if each.get("verdict") in ("met", "not_met"):
             met[f"{place}/{each.get('id')}"] = each["verdict"] == "met"

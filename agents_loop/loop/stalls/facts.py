@@ -92,8 +92,12 @@ class IterationFacts:
     def failing_criteria(self) -> frozenset[str]:
         """The criteria and checks that the answer does not meet."""
         if self._failing is None:
-            met = criteria_met(self.record.evaluations)
-            self._failing = _NONE if not met else frozenset([name for name, is_met in met.items() if not is_met])
+            evaluations = self.record.evaluations
+            if len(evaluations) == 1 and evaluations[0].details is None:
+                self._failing = _NONE
+                return _NONE
+            met = criteria_met(evaluations)
+            self._failing = frozenset([name for name, is_met in met.items() if not is_met])
         return self._failing
 
     @property

@@ -31,17 +31,13 @@ class StallSignal(ABC):
             raise ConfigurationError(f"repeats must be at least 2, not {repeats}: one iteration repeats nothing")
         self.repeats = repeats
 
-    def is_true_of(self, iterations: Sequence[IterationFacts]) -> bool:
-        """Whether the last `repeats` iterations look alike.
-
-        Args:
-            iterations: Those of the run that were judged and not accepted, in order.
-        """
-        return len(iterations) >= self.repeats and self.is_alike(iterations[-self.repeats :])
-
     @abstractmethod
     def is_alike(self, iterations: Sequence[IterationFacts]) -> bool:
-        """Whether these iterations, `repeats` of them in order, look alike."""
+        """Whether the signal is true.
+
+        Args:
+            iterations: The last `repeats` iterations that were judged and not accepted, in order.
+        """
 
     @property
     @abstractmethod

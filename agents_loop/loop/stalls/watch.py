@@ -51,6 +51,7 @@ class StallWatch:
 
     def __init__(self, policy: StallPolicy) -> None:
         self._policy = policy
+        self._looked_for = [(signal.repeats, signal.is_alike, signal) for signal in policy.signals]
         self._most = max(signal.repeats for signal in policy.signals)
         self._iterations: list[IterationFacts] = []
         self.steps = 0
@@ -63,10 +64,13 @@ class StallWatch:
 
     def after(self, record: IterationRecord) -> Stall | None:
         """Look at an iteration that was judged and not accepted; gives what is to be done if the run stalls."""
-        self._iterations.append(IterationFacts(record))
-        del self._iterations[: -self._most]
-        for signal in self._policy.signals:
-            if signal.is_true_of(self._iterations):
+        iterations = self._iterations
+        if len(iterations) == self._most:
+            del iterations[0]
+        iterations.append(IterationFacts(record))
+        count = len(iterations)
+        for repeats, is_alike, signal in self._looked_for:
+            if count >= repeats and is_alike(iterations[-repeats:]):
                 step = self._policy.ladder[min(self.steps, len(self._policy.ladder) - 1)]
                 self.steps += 1
                 return Stall(signal, step)
