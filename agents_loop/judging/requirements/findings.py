@@ -8,9 +8,8 @@ from typing import Final, NamedTuple
 from agents_loop.messages import JsonValue
 
 DEFAULT_THRESHOLD: Final = 0.6
-"""The least probability with which a demand is met. Chosen on the 90 cases of the bench's first half with a model of 1.5
-billion parameters: the best balanced accuracy (0.80) among .50, .55 ... that pass at most a fifth of what is incomplete.
-"""
+"""The least probability with which a demand is met. Chosen on the first half of the bench with a model of 1.5 billion
+parameters: the best balanced accuracy among .50, .55 and so on that pass at most a fifth of what is incomplete."""
 
 
 class Finding(NamedTuple):
