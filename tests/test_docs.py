@@ -310,6 +310,7 @@ def test_the_fields_of_a_result_are_these():
     iteration = result["iterations"][0]
     found = {*result, "model_calls"}
     found |= {f"iterations[].{name}" for name in iteration}
+    found |= {f"ledger[].{name}" for name in result["ledger"][0]}
     found |= {f"iterations[].input[].{name}" for name in iteration["input"][0]}
     found |= {
         f"iterations[].evaluations[].{name}"

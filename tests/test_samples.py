@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents_loop import ChatMessage, FunctionCallContent
+from agents_loop import ChatMessage, ChatResponse, FunctionCallContent, UsageDetails
 from agents_loop.testing import ScriptedChatClient
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -28,11 +28,30 @@ def calls(*named: tuple[str, dict[str, Any]]) -> ChatMessage:
 
 
 @pytest.mark.parametrize(
-    "name", ["marker_loop", "todo_loop", "judge_loop", "evidence_loop", "strategy_loop", "approval_loop"]
+    "name", ["marker_loop", "todo_loop", "judge_loop", "evidence_loop", "strategy_loop", "approval_loop", "budget_loop"]
 )
 def test_a_sample_is_short(name: str):
     """Samples: each is under 60 lines."""
     assert len((SAMPLES / f"{name}.py").read_text("utf-8").splitlines()) < 60
+
+
+async def test_budget_loop(capsys: pytest.CaptureFixture[str]):
+    """Samples: the run ends at its two cents with its answer, and tells what was spent on whom."""
+
+    def answer(messages: Any, options: Any) -> ChatResponse:
+        text = '{"gapAnalysis": "who brings what?", "answered": false}' if options else "Come on Friday."
+        return ChatResponse(text, usage=UsageDetails(4000, 1000))
+
+    await sample("budget_loop").main(ScriptedChatClient(answer))
+    assert capsys.readouterr().out.splitlines() == [
+        "Come on Friday.",
+        (
+            "=== budget_exceeded: budget allows $0.02, and the run has spent $0.018000; "
+            "$0.003000 kept back for the verdict: the next call was not made"
+        ),
+        "agent: 3 calls, $0.0090",
+        "evaluator: 3 calls, $0.0090",
+    ]
 
 
 async def test_marker_loop(capsys: pytest.CaptureFixture[str]):
