@@ -156,5 +156,5 @@ def _stalled(event: StallNoticed) -> str:
 
 
 def _said(evaluation: LoopEvaluation) -> str:
-    parts = [evaluation.reason, evaluation.note, evaluation.feedback]
+    parts = [evaluation.question, evaluation.reason, evaluation.note, evaluation.feedback]
     return "\n".join(part.strip() for part in parts if part and part.strip())

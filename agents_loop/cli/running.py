@@ -173,6 +173,8 @@ def _finish(
         _write_result(run.result, as_json=request.as_json)
         if run.result.stop_reason in (StopReason.BUDGET_EXCEEDED, StopReason.DEADLINE):
             say_error(one_line(redact(run.result.stop_detail or "")))
+        if run.result.stop_reason == StopReason.PENDING_INPUT and error is None:
+            say_error(one_line(f"a person is asked: {redact(run.result.stop_detail or '')}"))
     if error is not None and not isinstance(error, KeyboardInterrupt):
         if request.debug:
             write_err(debug_text(error))

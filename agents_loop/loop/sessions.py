@@ -22,7 +22,7 @@ class RunSessions:
     def __init__(self, agent: AIAgent, options: LoopAgentOptions, session: AgentSession | None) -> None:
         self._agent = agent
         self._replaces = options.fresh_context_per_iteration or (
-            options.stall is not None and options.stall.renews_sessions
+            options.stall is not None and options.stall.clones_sessions
         )
         self._callback = options.session_created_callback
         self._is_the_callers = session is not None

@@ -20,11 +20,12 @@ from agents_loop import (
     accept_answer,
 )
 from agents_loop.cli.backends import Backends
+from agents_loop.cli.display import PlainDisplay
 from agents_loop.cli.exit_codes import ExitCode
 from agents_loop.cli.people import person_at_terminal
 from agents_loop.cli.running import _exit_code, _Run
 from agents_loop.files import BuiltLoop
-from agents_loop.loop.events import LoopEvent, LoopStopped
+from agents_loop.loop.events import EvaluatorDecided, LoopEvent, LoopStopped
 from agents_loop.testing import ScriptedChatClient
 
 Script = Callable[..., str]
@@ -101,6 +102,12 @@ def test_the_draft_is_accepted():
     """Accepting at the terminal is a verdict: the draft is the result, and the agent is not run again."""
     result, code, _, _ = ran(asking_loop("A report."), accept_answer())
     assert (code, result.output) == (ExitCode.SATISFIED, "A report.")
+
+
+def test_the_question_is_shown(capsys: pytest.CaptureFixture[str]):
+    """The word that asks is shown with its question, without what would move the cursor."""
+    PlainDisplay().on_event(EvaluatorDecided(1, LoopEvaluation.ask("Which\x1b[2J year?", "Name it.")))
+    assert capsys.readouterr().err.endswith(": ask: Which year? Name it.\n")
 
 
 @pytest.mark.parametrize("answers", [(), (None,)], ids=["no terminal", "no answer"])

@@ -77,9 +77,9 @@ class StallPolicy:
             raise ConfigurationError("ladder must end with a StopStep or an AskPersonStep: a stuck run has to end")
 
     @property
-    def renews_sessions(self) -> bool:
-        """Whether a step goes on in a new session."""
-        return any(isinstance(step, FreshContextStep | AnotherAgentStep) for step in self.ladder)
+    def clones_sessions(self) -> bool:
+        """Whether a step goes on with what the caller's session held before the run."""
+        return any(isinstance(step, FreshContextStep) for step in self.ladder)
 
     def agent_after(self, steps: int) -> AIAgent | None:
         """The agent that the first steps have put in the loop's place; `None` where it is the loop's own."""

@@ -156,6 +156,14 @@ async def test_another_agent(invoke: Way):
     assert result.session is second.sessions[0] is second.created[0]
 
 
+async def test_a_callers_session_is_written_down_for_a_fresh_context_alone(invoke: Way):
+    """A ladder that clones no session does not serialise the caller's."""
+    for ladder, count in [([NudgeStep(), StopStep()], 0), ([FreshContextStep(), StopStep()], 1)]:
+        agent = RecordingAgent("done")
+        await ended(invoke, LoopAgent(agent, evaluator(), options(*ladder)), session=AgentSession())
+        assert len(agent.serialized) == count
+
+
 async def test_evaluators_see_the_agent_in_use(invoke: Way):
     """Law 13: `context.agent` and `context.session` are those in use."""
     second = RecordingAgent("better", "best")
