@@ -72,6 +72,75 @@ def test_a_budget_is_4(command: Command, script: Script):
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--max-tokens", "150"),
+            "budget.max_tokens is 150, and the run has used 110 tokens in 2 calls; 50 tokens kept",
+        ),
+        (("--max-cost", "0.001", "--price", "*=10,0"), "budget allows $0.001, and the run has spent $0.001080"),
+        (("--deadline", "1e-9"), "budget allows 1e-09 s, and that time is up"),
+    ],
+)
+def test_limits_of_the_command_are_4(command: Command, script: Script, options: tuple[str, ...], said: str):
+    """4: tokens, money and time, in place of the file's limits; the draft so far is the output."""
+    replies = [used("d1", 60), used(verdict(False), 50), used("d2", 60), used(verdict(True), 50)]
+
+    ran = command("run", LIMERICK, *HERE, "-q", *options, "--backend", script(*replies))
+
+    assert (ran.code, ran.out) == (4, "" if "--deadline" in options else "d1\n")
+    assert ran.err.startswith(f"error: {said}")
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_the_commands_limits_replace_the_files(command: Command, script: Script):
+    """The file allows 20,000 tokens; more can be allowed, for once."""
+    replies = [used("d1", 21_000), used(verdict(True), 50)]
+    ran = command("run", LIMERICK, *HERE, "-q", "--max-tokens", "30000", "--backend", script(*replies))
+    assert (ran.code, ran.out) == (0, "d1\n")
+
+
+def test_money_without_a_price_is_2(command: Command, script: Script, monkeypatch: pytest.MonkeyPatch):
+    """2: what a real model costs must be known; a scripted reply under no model's name costs nothing."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    ran = command("run", LIMERICK, *HERE, "-q", "--backend", "openai")
+    assert (ran.code, ran.out) == (2, "")
+    assert "give it as prices={'critic-large-1': ModelPrice(...)} or, on the command line, as --price" in ran.err
+    assert command("run", LIMERICK, *HERE, "-q", "--backend", script("d1", verdict(True))).code == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--max-tokens", "0", "--max-tokens must be a whole number of at least 1, not '0'"),
+        ("--max-tokens", "few", "--max-tokens must be a whole number of at least 1, not 'few'"),
+        ("--max-cost", "-1", "--max-cost must be a number of US dollars above 0, such as 0.5, not '-1'"),
+        ("--max-cost", "nan", "--max-cost must be a number of US dollars above 0, such as 0.5, not 'nan'"),
+        ("--deadline", "inf", "--deadline must be a number of seconds above 0, such as 0.5, not 'inf'"),
+        ("--deadline", "soon", "--deadline must be a number of seconds above 0, such as 0.5, not 'soon'"),
+        ("--price", "m", "--price 'm' must be NAME=IN,OUT, such as 'gpt-5-mini=0.25,2'"),
+        ("--price", "m=1", "--price 'm=1' must be NAME=IN,OUT"),
+        ("--price", "m=-1,2", "--price 'm=-1,2' must be NAME=IN,OUT"),
+        ("--price", "=1,2", "--price '=1,2' must be NAME=IN,OUT"),
+    ],
+)
+def test_a_limit_that_cant_be_read_is_2(command: Command, script: Script, option: str, value: str, said: str):
+    """E2: a loud error, never "no limit"."""
+    ran = command("run", LIMERICK, *HERE, option, value, "--backend", script("d1"))
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+
+
+def test_json_holds_the_ledger(command: Command, script: Script):
+    """`--json`: each call, with what it cost at the prices of the command line."""
+    replies = [used("d1", 101), used(verdict(True), 51)]
+    ran = command("run", LIMERICK, *HERE, "--json", "--price", "poet-*=1,2", "--backend", script(*replies))
+    calls = [(call["role"], call["model_id"], call["cost_usd"], call["outcome"]) for call in ran.json["ledger"]]
+    assert calls == [("agent", "poet-small-1", 0.000102, "ok"), ("evaluator", "critic-large-1", 0.0, "ok")]
+    assert ran.err.splitlines()[-1] == "stopped: satisfied after 1 iteration (2 calls, 152 tokens, $0.0001)"
+
+
 def test_running_out_of_replies_is_1_and_names_the_call(command: Command, script: Script):
     """1: failed. The error names the call and the model; the work so far is printed."""
     ran = command(
