@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         AIAgent,
         DelegatingAIAgent,
     )
+    from agents_loop.candidates.agent import CandidateAgent
+    from agents_loop.candidates.loops import CandidateRuns, run_candidates
     from agents_loop.chat_client import (
         ChatClient,
         ChatOptions,
@@ -164,6 +166,8 @@ _HOMES = {
         "AgentSession",
         "DelegatingAIAgent",
     ),
+    "candidates.agent": ("CandidateAgent",),
+    "candidates.loops": ("CandidateRuns", "run_candidates"),
     "chat_client": (
         "ChatClient",
         "ChatOptions",
@@ -316,6 +320,8 @@ __all__ = [
     "BackgroundTaskCompletionLoopEvaluator",
     "BackgroundTaskCompletionLoopEvaluatorOptions",
     "BudgetExceededError",
+    "CandidateAgent",
+    "CandidateRuns",
     "ChatClient",
     "ChatClientAgent",
     "ChatMessage",
@@ -432,6 +438,7 @@ __all__ = [
     "length_check",
     "pydantic_check",
     "regex_check",
+    "run_candidates",
     "screen_feedback",
     "tool",
 ]

@@ -10,7 +10,7 @@ from agents_loop.loop.evaluation import LoopEvaluation
 
 PREFERENCE: Final = "preference"
 """The key, in the details of an evaluation, of how the answer compares with the best one before it."""
-_DIGITS = 9
+DIGITS = 9
 """Scores that differ by less than a billionth are equal: means of decimals are not exact."""
 
 
@@ -57,4 +57,4 @@ class Rank(NamedTuple):
             return cls(True, False, 0.0, True, 0, number)  # noqa: FBT003 - by position, as a tuple is made
         score = score_of(evaluations)
         passed = sum(criteria_met(evaluations).values())
-        return cls(False, score is not None, round(score or 0.0, _DIGITS), not is_bad, passed, number)  # noqa: FBT003
+        return cls(False, score is not None, round(score or 0.0, DIGITS), not is_bad, passed, number)  # noqa: FBT003

@@ -135,6 +135,7 @@ class LoopRun:
                     if metered.meter.is_guarded:
                         metered.check_agent(is_judged=self._is_judged(number))
                     metered.iterate(number, iteration_started_at)
+                    phase.session, phase.request = session, self._messages
                     yield IterationStarted(number, agent_input, on_behalf_of)
                     if self._streaming:
                         token = PHASE.set(phase)
@@ -182,7 +183,7 @@ class LoopRun:
                     evaluations: list[LoopEvaluation] = []
                     gave_up: EvaluatorFailedError | None = None
                     self._judging = True
-                    phase.role, phase.has_usage = "evaluator", False
+                    metered.judge()
                     try:
                         if self._options.evaluation_mode == "all" and len(self._evaluators) > 1:
                             metered.check_evaluators()

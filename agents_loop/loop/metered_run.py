@@ -26,6 +26,7 @@ class MeteredRun:
     """
 
     __slots__ = (
+        "_judged_from",
         "_position",
         "_running_since",
         "evaluators_report",
@@ -43,6 +44,7 @@ class MeteredRun:
         self.is_timed = False
         """Whether each wait must be bounded by itself, because there is a deadline and no timer."""
         self._position = 0
+        self._judged_from = 0
         self._running_since: float | None = None
         self.evaluators_report = False
         """Whether evaluators make calls that are not seen, but reported afterwards."""
@@ -76,7 +78,7 @@ class MeteredRun:
         Raises:
             ConfigurationError: There is a money budget, and it is known already that a price is not.
         """
-        budgets, resumed = _listed(options.budget), _listed(options.resume_budget) if is_resumed else ()
+        budgets, resumed = budgets_of(options.budget), budgets_of(options.resume_budget) if is_resumed else ()
         if not budgets and not resumed:
             return
         self.meter.guard(budgets, resumed, earlier)
@@ -138,17 +140,18 @@ class MeteredRun:
 
     def agent_ran(self, agent: AIAgent, sent: Sequence[ChatMessage], response: AgentResponse, seconds: float) -> None:
         """The agent has answered, and no call that said what it used was seen: its run is one call, if it was one."""
-        inner = LoopResult.of(response) if response.loop_result is not None else None
-        usage = response.usage if inner is None else inner.usage
-        if usage is None and (self.phase.has_calls or agent.get_service(ForeignAgent) is None):
-            return
-        keep_whole(self.phase, usage, seconds, lambda: (_length(sent), _length(response.messages)))
+        keep_agent_run(self.phase, agent, sent, response, seconds)
 
     def agent_failed(self, agent: AIAgent, error: BaseException) -> None:
         """The run is over before its agent has answered, if it was asked at all."""
         started = self._running_since
-        if started is not None and not self.phase.has_calls and agent.get_service(ForeignAgent) is not None:
-            keep_failed(self.phase, None, None, error, None, self.meter.clock() - started)
+        if started is not None:
+            keep_failed_run(self.phase, agent, error, self.meter.clock() - started)
+
+    def judge(self) -> None:
+        """The evaluators are about to be asked."""
+        self.phase.role, self.phase.has_usage = "evaluator", False
+        self._judged_from = len(self.meter.calls)
 
     def check_evaluators(self) -> None:
         """See whether evaluators whose calls are not seen may be asked.
@@ -162,8 +165,8 @@ class MeteredRun:
     def judged(self, context: LoopContext) -> bool:
         """The evaluators have spoken; gives whether they used something. What they report is kept, if it is new."""
         reported = context.take_reported_usages()
-        if reported:
-            self._keep_reported(reported)
+        if reported and keep_reported(self.phase, self._judged_from, reported):
+            self.evaluators_report = True
         if self.meter.spending is not None:
             self.meter.spending.verdict_is_over()
         return self.phase.has_usage
@@ -183,24 +186,48 @@ class MeteredRun:
         """What the calls since the iteration began have used."""
         return self.meter.used_since(self._position)
 
-    def _keep_reported(self, reported: Sequence[UsageDetails]) -> None:
-        """Keep what evaluators report of calls that were not seen.
 
-        Of a call that was seen the same numbers are there, and of several their sum.
-        """
-        seen = [
-            call[5] for call in self.meter.calls[self._position :] if call[0] == "evaluator" and call[5] is not None
-        ]
-        total = sum_usage(seen) if len(seen) > 1 else None
-        for usage in reported:
-            if usage in seen:
-                seen.remove(usage)
-            elif usage != total:
-                self.evaluators_report = True
-                keep_whole(self.phase, usage, 0.0, None)
+def keep_agent_run(
+    phase: Phase, agent: AIAgent, sent: Sequence[ChatMessage], response: AgentResponse, seconds: float
+) -> None:
+    """Keep a run of an agent as one call, if it was one: where no call that said what it used was seen."""
+    inner = LoopResult.of(response) if response.loop_result is not None else None
+    usage = response.usage if inner is None else inner.usage
+    if usage is None and (phase.has_calls or agent.get_service(ForeignAgent) is None):
+        return
+    keep_whole(phase, usage, seconds, lambda: (_length(sent), _length(response.messages)))
 
 
-def _listed(budget: LoopBudget | Sequence[LoopBudget] | None) -> Sequence[LoopBudget]:
+def keep_failed_run(phase: Phase, agent: AIAgent, error: BaseException, seconds: float) -> None:
+    """Keep a run that raised of an agent whose calls are not seen."""
+    if not phase.has_calls and agent.get_service(ForeignAgent) is not None:
+        keep_failed(phase, None, None, error, None, seconds)
+
+
+def keep_reported(phase: Phase, position: int, reported: Sequence[UsageDetails]) -> bool:
+    """Keep what evaluators report of calls that were not seen; gives whether there were any.
+
+    Of a call that was seen the same numbers are there, and of several their sum.
+
+    Args:
+        phase: The part of the run in which they were asked.
+        position: How many calls the run had made before.
+        reported: What they say.
+    """
+    seen = [call[5] for call in phase.meter.calls[position:] if call[0] == "evaluator" and call[5] is not None]
+    total = sum_usage(seen) if len(seen) > 1 else None
+    is_new = False
+    for usage in reported:
+        if usage in seen:
+            seen.remove(usage)
+        elif usage != total:
+            is_new = True
+            keep_whole(phase, usage, 0.0, None)
+    return is_new
+
+
+def budgets_of(budget: LoopBudget | Sequence[LoopBudget] | None) -> Sequence[LoopBudget]:
+    """The budgets of an option that takes none, one or several."""
     if budget is None:
         return ()
     return (budget,) if isinstance(budget, LoopBudget) else budget

@@ -134,6 +134,12 @@ def take(session: AgentSession, messages: Sequence[ChatMessage]) -> PendingRun |
     return pending
 
 
+def question_waits(session: AgentSession) -> bool:
+    """Whether a run waits in the session for a person's answer to a question."""
+    stored = session.state.get(STATE_KEY)
+    return isinstance(stored, Mapping) and cast("Mapping[str, Any]", stored).get("question") is not None
+
+
 def keep(session: AgentSession, pending: PendingRun) -> None:
     """Let a later run in the session continue this one."""
     session.state[STATE_KEY] = {

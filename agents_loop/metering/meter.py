@@ -8,7 +8,7 @@ from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, TypeAlias, TypeVar
 
 from agents_loop.failures import FailureCause, cause_of, cause_of_finish, usage_of_error
-from agents_loop.messages import UsageDetails, sum_usage
+from agents_loop.messages import ChatMessage, UsageDetails, sum_usage
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.ledger import CANCELLED, OK, Ledger, LedgerEntry, Role
 from agents_loop.metering.prices import PriceList, Prices, require_list
@@ -32,7 +32,7 @@ class Phase:
         role: Who makes the calls.
     """
 
-    __slots__ = ("has_calls", "has_usage", "iteration", "meter", "role")
+    __slots__ = ("has_calls", "has_usage", "iteration", "meter", "request", "role", "session")
 
     def __init__(self, meter: RunMeter, role: Role) -> None:
         self.meter = meter
@@ -43,11 +43,16 @@ class Phase:
         """Whether a call was kept; the engine takes it back when it moves on."""
         self.has_usage = False
         """Whether one of them reported what it used."""
+        self.session: object = None
+        """The session in use: by it an agent knows whether it is the one that this run runs, and not one within it."""
+        self.request: Sequence[ChatMessage] = ()
+        """What the run's caller has asked for."""
 
     def apart(self) -> Phase:
         """The phase as it is now, for what goes on beside the run."""
         phase = Phase(self.meter, self.role)
         phase.iteration = self.iteration
+        phase.session, phase.request = self.session, self.request
         return phase
 
 
