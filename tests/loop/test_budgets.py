@@ -274,7 +274,7 @@ async def test_a_reply_may_name_the_model_where_prices_are_given():
 async def test_a_call_under_way_at_the_deadline_is_cancelled(*, streaming: bool):
     """U2: a call that hangs does not hang the run; the answer before it is the run's."""
     agent = RecordingAgent(hang_at=2)
-    options = LoopAgentOptions(budget=LoopBudget(deadline_s=0.05))
+    options = LoopAgentOptions(budget=LoopBudget(deadline_s=0.2))
     loop = LoopAgent(agent, ScriptedEvaluator([LoopEvaluation.continue_("more")] * 3), options)
 
     response = await (loop.run_streaming("go").final_response() if streaming else loop.run("go"))
@@ -282,14 +282,14 @@ async def test_a_call_under_way_at_the_deadline_is_cancelled(*, streaming: bool)
     result = LoopResult.of(response)
     assert result is not None
     assert (result.stop_reason, result.output) == (StopReason.DEADLINE, "reply 1")
-    assert result.stop_detail == "budget allows 0.05 s, and that time is up"
+    assert result.stop_detail == "budget allows 0.2 s, and that time is up"
     assert agent.closed == [1, 2]
 
 
 async def test_an_evaluator_under_way_at_the_deadline_is_cancelled():
     """U2: whatever hangs."""
     hanging = HangingEvaluator()
-    options = LoopAgentOptions(budget=LoopBudget(deadline_s=0.05))
+    options = LoopAgentOptions(budget=LoopBudget(deadline_s=0.2))
     result = LoopResult.of(await LoopAgent(RecordingAgent(), hanging, options).run("go"))
     assert result is not None
     assert (result.stop_reason, result.output) == (StopReason.DEADLINE, "reply 1")
