@@ -219,7 +219,7 @@ def _area_under_curve(complete: Sequence[float], incomplete: Sequence[float]) ->
 
 async def run(arguments: argparse.Namespace) -> list[Judged]:
     cases = read_cases(arguments.cases)[: arguments.limit]
-    backends = Backends(arguments.backend, (), on_notice=_tell, local_client=local_client)
+    backends = Backends(arguments.backend, (), on_notice=_tell, local_client=local_client, prices={})
     cache = None if arguments.no_cache else _open_cache(arguments.cache)
     client = MeasuringClient(backends.client_for("judge"), cache, arguments.backend)
     judgments: list[Judged] = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -144,6 +144,8 @@ class FaultServer:
     def __init__(self) -> None:
         self.requests: list[RecordedRequest] = []
         self.default: Reply = Completion(content="ok")
+        self.answer: Callable[[RecordedRequest], Reply] | None = None
+        """Gives the replies in place of the queue, where requests come at once and in no order."""
         self.keep_alive = False
         self.asked = threading.Event()
         """Set when the first request has come."""
@@ -181,6 +183,8 @@ class FaultServer:
         for name in sorted(self._rejected & used):
             param = "response_format" if name.startswith("json") else name
             return Failure(400, f"Unsupported: {name!r} is not supported with this model.", param=param)
+        if self.answer is not None:
+            return self.answer(request)
         return self._replies.popleft() if self._replies else self.default
 
     def __enter__(self) -> Self:

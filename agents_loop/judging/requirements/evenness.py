@@ -57,7 +57,7 @@ def _has_brackets(item: str) -> bool:
 
 
 def _has_second_part(item: str) -> bool:
-    return re.search(r"\w\s*(?::|\s[-\u2013\u2014])\s*\w", item) is not None
+    return re.search(r"\w\s*(?::\s|\s[-\u2013\u2014])\s*\w", item) is not None
 
 
 def _is_like_the_others(item: str, items: list[str]) -> bool:

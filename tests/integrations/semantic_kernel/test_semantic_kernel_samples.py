@@ -21,19 +21,28 @@ def provider(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_judge_sample(server: FaultServer, capsys):
     """Samples: an agent of Semantic Kernel is judged by a service of Semantic Kernel until nothing is missing."""
-    server.add(
-        Completion(content="10:00 Heaps. 12:00 Lunch.", usage=usage(30, 10)),
-        Completion(content='{"gapAnalysis": "no cost, no rain plan", "answered": false}', usage=usage(90, 9)),
-        Completion(content="10:00 Heaps (2 h). 4 euros each. Rain: the shed.", usage=usage(50, 10)),
-        Completion(content='{"gapAnalysis": "", "answered": true}', usage=usage(99, 9)),
-    )
+
+    def answer(request):
+        asked = request.body["messages"][-1]["content"]
+        if "List what" in asked:
+            return Completion(content="plan a one-day workshop on composting\nfor twenty people", usage=usage(40, 9))
+        if "<demand_" in asked:
+            is_met = "cost per person" not in asked.split("<demand_")[1] or "4 euros" in asked
+            return Completion(content="yes" if is_met else "no", usage=usage(90, 1))
+        first = len(request.body["messages"]) < 3
+        draft = "10:00 Heaps. Rain: the shed." if first else "10:00 Heaps (2 h). 4 euros each. Rain: the shed."
+        return Completion(content=draft, usage=usage(50, 10))
+
+    server.answer = answer
     runpy.run_path(str(SAMPLES / "semantic_kernel_judge.py"), run_name="__main__")
     printed = capsys.readouterr().out
-    assert "no cost, no rain plan" in printed
+    missing = "- The cost per person is given: not found in the response, or only in part"
+    assert missing in printed
     assert "2: stop" in printed
-    assert "Rain: the shed." in printed
+    assert "4 euros each" in printed
     assert "satisfied" in printed
-    assert "no cost, no rain plan" in server.bodies[2]["messages"][-1]["content"]
+    heard = [body["messages"][-1]["content"] for body in server.bodies]
+    assert any(missing in text for text in heard)
 
 
 def test_the_orchestration_sample(server: FaultServer, capsys):
