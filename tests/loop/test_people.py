@@ -299,6 +299,12 @@ def test_joined_questions_keep_messages():
     assert [message.text for message in joined.messages] == ["Look.", "more"]
 
 
+def test_joined_questions_keep_feedback():
+    """Without messages the joined question has the feedback of all."""
+    joined = joined_wish([LoopEvaluation.ask("Where?", "first"), LoopEvaluation.continue_("second")])
+    assert (joined.question, joined.feedback, joined.messages) == ("Where?", "first\n\nsecond", None)
+
+
 def test_wrong_questions():
     """A question that is no text, or blank, is an error that says so."""
     with pytest.raises(TypeError, match="question"):

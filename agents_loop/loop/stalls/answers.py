@@ -63,7 +63,7 @@ class NearSameAnswerSignal(StallSignal):
     def is_alike(self, iterations: Sequence[IterationFacts]) -> bool:
         """Whether all answers are nearly the same."""
         last, before = iterations[-1], iterations[-2]
-        if last.is_blank or is_rising(iterations) or last.says_something_new(before):
+        if last.says_something_new(before) or last.is_blank or is_rising(iterations):
             return False
         places = range(len(iterations) - 1, 0, -1)
         return all(self._is_near(iterations[a], iterations[b]) for a in places for b in range(a - 1, -1, -1))

@@ -232,6 +232,35 @@ def test_no_false_alarm_without_scores():
             assert watch.after(facts.record) is None
 
 
+def test_a_steady_drift_is_not_near_the_same():
+    """Answers of which each is near the one before are no stall where the last is far from the first."""
+    words = [f"word{n}" for n in range(60)]
+    drifting = []
+    for step in range(5):
+        words[3 * step : 3 * step + 3] = [f"new{step}{n}" for n in range(3)]
+        drifting.append(iteration(" ".join(words)))
+    assert is_true(NearSameAnswerSignal(2, similarity=0.9), drifting)
+    assert not is_true(NearSameAnswerSignal(4, similarity=0.9), drifting)
+
+
+def test_an_answer_that_shrank_is_not_near_the_same():
+    """An answer that lost a good part of its words says nothing new, and is not nearly the same."""
+    assert not is_true(NearSameAnswerSignal(2), [iteration("a b c d e f g h i j"), iteration("a b c d e f")])
+
+
+def test_feedback_of_several_evaluators_is_compared_as_a_whole():
+    """The feedback of an iteration is that of all its evaluators."""
+    response = AgentResponse("x")
+    said = [LoopEvaluation.continue_("One."), LoopEvaluation.continue_(), LoopEvaluation.continue_("Two.")]
+    facts = IterationFacts(IterationRecord(1, (), response, tuple(said), None, 0.0))
+    assert facts.feedback == "one.\ntwo."
+
+
+def test_a_signal_says_what_it_is():
+    """A signal in an error or in a log is readable."""
+    assert repr(SameAnswerSignal(4)) == "SameAnswerSignal(4)"
+
+
 @pytest.mark.parametrize("measure", [word_similarity, difflib_similarity], ids=["word", "difflib"])
 @pytest.mark.parametrize(
     ("first", "second", "least", "most"),
