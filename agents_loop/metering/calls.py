@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, TypeAlias
 
-from agents_loop.messages import ChatMessage, TextReasoningContent, UsageContent, UsageDetails, sum_usage
+from agents_loop.messages import ChatMessage, TextContent, TextReasoningContent, UsageContent, UsageDetails, sum_usage
 from agents_loop.metering.meter import PHASE, Phase, begin, keep, keep_failed
 from agents_loop.streams import close_stream
 
+_WITH_TEXT: Final = (TextContent, TextReasoningContent)
 _Whole: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 _Stream: TypeAlias = Callable[..., AsyncIterator[Any]]
 
@@ -168,5 +169,9 @@ def _taken_over(outer: _Passing, client: Any) -> tuple[Any, bool]:
 
 def _characters(said: Sequence[Any]) -> int:
     """The characters of messages, or of pieces."""
-    reasoning = [c for one in said for c in one.contents if isinstance(c, TextReasoningContent)]
-    return sum(len(one.text) for one in said) + sum(len(content.text) for content in reasoning)
+    number = 0
+    for one in said:
+        for content in one.contents:
+            if isinstance(content, _WITH_TEXT):
+                number += len(content.text)
+    return number

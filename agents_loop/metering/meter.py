@@ -230,13 +230,14 @@ def begin(phase: Phase, client: Any, options: Any, *, is_passed_on: bool) -> Non
         check(phase)
     around: Phase | None = phase
     while around is not None:
-        spending = around.meter.spending
+        meter = around.meter
+        spending = meter.spending
         if spending is not None:
             if spending.counts_money:
-                around.meter.require_price(client, options)
+                meter.require_price(client, options)
             if not is_passed_on:
                 spending.begin(around.role)
-        around = around.meter.parent
+        around = meter.parent
 
 
 def keep(phase: Phase, call: Call, characters: Characters | None = None) -> None:
@@ -298,20 +299,22 @@ def keep_whole(
 def _charge(phase: Phase, spending: Spending, call: Call, characters: Characters | None) -> Exception | None:
     """Count a call against a run's budgets; gives what is wrong if its price is not known."""
     _, _, answered, client, options, usage, _, _ = call
-    names = (answered, _model_asked(client, options))
     tokens = tokens_of(usage)
     if tokens is None and characters is not None:
         usage = estimated_usage(*characters())
         tokens = tokens_of(usage)
-        spending.estimated(names[0] or names[1])
+        if spending.tells_estimates:
+            spending.estimated(answered or _model_asked(client, options))
     if tokens is None or usage is None:
         return None
-    cost_usd = None
-    if spending.counts_money:
-        cost_of = phase.meter.prices.cost_of(names)
-        cost_usd = None if cost_of is None else cost_of(usage)
-    spending.end(phase.role, *tokens, cost_usd or 0.0)
-    return unknown_price(names[0] or names[1]) if spending.counts_money and cost_usd is None else None
+    if not spending.counts_money:
+        spending.end(phase.role, tokens, 0.0)
+        return None
+    names = (answered, _model_asked(client, options))
+    cost_of = phase.meter.prices.cost_of(names)
+    cost_usd = None if cost_of is None else cost_of(usage)
+    spending.end(phase.role, tokens, cost_usd or 0.0)
+    return unknown_price(names[0] or names[1]) if cost_usd is None else None
 
 
 def _model_asked(client: Any, options: Any) -> str | None:

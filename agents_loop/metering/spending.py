@@ -46,10 +46,10 @@ class Spent:
     calls: int = 0
     elapsed_s: float = 0.0
 
-    def add(self, tokens: int, cached_tokens: int, cost_usd: float) -> None:
-        """Add what a call used."""
-        self.tokens += tokens
-        self.cached_tokens += cached_tokens
+    def add(self, tokens: tuple[int, int], cost_usd: float) -> None:
+        """Add what a call used: its tokens, those of them that came from a cache, and its cost."""
+        self.tokens += tokens[0]
+        self.cached_tokens += tokens[1]
         self.cost_usd += cost_usd
 
     def minus(self, other: Spent) -> Spent:
@@ -101,7 +101,6 @@ class Spending:
         self._on_estimate = next((a.budget.on_estimate for a in self._allowances if a.budget.on_estimate), None)
         self.keeps_back = True
         """Whether there will be a verdict on the answer that the agent is about to give."""
-        self._kept_back = self._mean()
 
     @property
     def deadline_in_s(self) -> float | None:
@@ -128,24 +127,30 @@ class Spending:
         if self._deadline != math.inf and self._clock() >= self._deadline:
             raise self.time_is_up()
         for allowance in self._allowances:
-            budget = allowance.budget
-            keeps = role == "agent" and self.keeps_back and budget.keeps_back_verdict
-            kept = self._kept_back if keeps else _NOTHING
-            used = self.spent if allowance.before is _NOTHING else self.spent.minus(allowance.before)
-            if budget.max_tokens is not None:
-                tokens, more = used.tokens, kept.tokens
-                if not budget.counts_cached_input:
-                    tokens, more = tokens - used.cached_tokens, more - kept.cached_tokens
-                if tokens + more >= budget.max_tokens:
-                    said = f"{_number(tokens, 'token')} in {_number(used.calls, 'call')}"
-                    said = f"{budget.name}.max_tokens is {budget.max_tokens:,}, and the run has used {said}"
-                    raise self._reached(said, tokens < budget.max_tokens, _number(more, "token"))
-            if budget.max_model_calls is not None and used.calls + kept.calls >= budget.max_model_calls:
-                said = f"{budget.name}.max_model_calls is {budget.max_model_calls:,}, and it made {used.calls:,}"
-                raise self._reached(said, used.calls < budget.max_model_calls, _number(kept.calls, "call"))
-            if budget.max_cost_usd is not None and used.cost_usd + kept.cost_usd >= budget.max_cost_usd:
-                said = f"{budget.name} allows ${budget.max_cost_usd:g}, and the run has spent ${used.cost_usd:.6f}"
-                raise self._reached(said, used.cost_usd < budget.max_cost_usd, f"${kept.cost_usd:.6f}")
+            budget, before = allowance.budget, allowance.before
+            used = self.spent if before is _NOTHING else self.spent.minus(before)
+            kept = _NOTHING
+            if role == "agent" and self.keeps_back and budget.keeps_back_verdict:
+                if before is _NOTHING and _is_below_half(used, budget):
+                    continue  # all verdicts together have cost no more than that, so one will not
+                kept = self._mean()
+            self._check(budget, used, kept)
+
+    def _check(self, budget: LoopBudget, used: Spent, kept: Spent) -> None:
+        if budget.max_tokens is not None:
+            tokens, more = used.tokens, kept.tokens
+            if not budget.counts_cached_input:
+                tokens, more = tokens - used.cached_tokens, more - kept.cached_tokens
+            if tokens + more >= budget.max_tokens:
+                said = f"{_number(tokens, 'token')} in {_number(used.calls, 'call')}"
+                said = f"{budget.name}.max_tokens is {budget.max_tokens:,}, and the run has used {said}"
+                raise self._reached(said, tokens < budget.max_tokens, _number(more, "token"))
+        if budget.max_model_calls is not None and used.calls + kept.calls >= budget.max_model_calls:
+            said = f"{budget.name}.max_model_calls is {budget.max_model_calls:,}, and the run made {used.calls:,}"
+            raise self._reached(said, used.calls < budget.max_model_calls, _number(kept.calls, "call"))
+        if budget.max_cost_usd is not None and used.cost_usd + kept.cost_usd >= budget.max_cost_usd:
+            said = f"{budget.name} allows ${budget.max_cost_usd:g}, and the run has spent ${used.cost_usd:.6f}"
+            raise self._reached(said, used.cost_usd < budget.max_cost_usd, f"${kept.cost_usd:.6f}")
 
     def time_is_up(self) -> LimitReachedError:
         """What is raised at the nearest deadline."""
@@ -159,16 +164,26 @@ class Spending:
         if role == "evaluator":
             self._on_verdicts.calls += 1
 
-    def end(self, role: Role, tokens: int, cached_tokens: int, cost_usd: float) -> None:
-        """A call is over."""
-        self.spent.add(tokens, cached_tokens, cost_usd)
+    def end(self, role: Role, tokens: tuple[int, int], cost_usd: float) -> None:
+        """A call is over.
+
+        Args:
+            role: Who made it.
+            tokens: Its tokens, and the part of them that came from a cache.
+            cost_usd: What it cost.
+        """
+        self.spent.add(tokens, cost_usd)
         if role == "evaluator":
-            self._on_verdicts.add(tokens, cached_tokens, cost_usd)
+            self._on_verdicts.add(tokens, cost_usd)
 
     def verdict_is_over(self) -> None:
         """The evaluators have spoken: what that has cost says what the next time will need."""
         self._verdicts += 1
-        self._kept_back = self._mean()
+
+    @property
+    def tells_estimates(self) -> bool:
+        """Whether somebody still wants to hear that tokens are estimated."""
+        return self._on_estimate is not None
 
     def estimated(self, model: str | None) -> None:
         """Tell, once, that a model reports no usage."""
@@ -204,6 +219,15 @@ class Spending:
 
 def _number(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _is_below_half(used: Spent, budget: LoopBudget) -> bool:
+    """Whether no limit of a budget is half used up, or a call short of that."""
+    return (
+        (budget.max_tokens is None or used.tokens * 2 < budget.max_tokens)
+        and (budget.max_model_calls is None or used.calls * 2 + 1 < budget.max_model_calls)
+        and (budget.max_cost_usd is None or used.cost_usd * 2 < budget.max_cost_usd)
+    )
 
 
 _NOTHING: Final = Spent()
