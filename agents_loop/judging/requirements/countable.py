@@ -14,7 +14,7 @@ from agents_loop.judging.requirements.demand import Countable
 from agents_loop.judging.requirements.lengths import lengths_in, lines_in
 from agents_loop.judging.requirements.shapes import json_in, lists_in, tables_in
 from agents_loop.judging.requirements.strings import strings_in, words_in
-from agents_loop.judging.requirements.wording import QUOTED, content_words, read_part
+from agents_loop.judging.requirements.wording import content_words, without_material
 
 _SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:[.!?;](?=\S)[^.!?;\n]+)*")
 _JOINT: Final = re.compile(r"^(?:in|of|as|with|using|and)\b\s*|\s+(?:in|of|as|with|using|and|a)$", re.IGNORECASE)
@@ -23,7 +23,7 @@ _READERS: Final = (lengths_in, lines_in, lists_in, tables_in, json_in, words_in,
 
 def countable_demands(request: str) -> list[Countable]:
     """The demands of a request that code can decide; what it quotes is material and demands nothing."""
-    told = QUOTED.sub(lambda quoted: " " * len(quoted.group()), read_part(request))
+    told = without_material(request)
     found: dict[str, Countable] = {}
     for sentence in _SENTENCE.findall(told):
         for read in _READERS:

@@ -10,9 +10,11 @@ from typing import Final, TypeAlias
 Fault: TypeAlias = Callable[[str], str | None]
 """What is wrong with an answer, `None` if it obeys."""
 
-_NO_NAMES: Final = frozenset(
-    {"that", "which", "of", "in", "for", "to", "with", "are", "is", "should", "must", "as", "the"}
-)
+_NO_NAME_WORDS: Final = """
+that which of in for to with are is should must as the be being been can not by from on at into if so work mean
+sorted ordered quoted listed shown showing given below above
+"""
+_NO_NAMES: Final = frozenset(_NO_NAME_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,10 @@ class Countable:
     demand: str
     """In the request's words."""
     fault: Fault
+    decides: Callable[[str], bool] = lambda _answer: True
+    """Whether code can tell of an answer; where it can't, a model is asked."""
+    is_to_stand: bool = False
+    """Whether it is something that must stand in the answer: what the answer claims about itself does not count."""
 
 
 _NUMBERS: Final = (
@@ -34,6 +40,17 @@ _AT_LEAST: Final = r"(?:at least|no fewer than|no less than|not less than|a mini
 LIMIT: Final = rf"(?P<how>{_AT_MOST}|{_LESS}|{_AT_LEAST}|exactly|about|around|some)"
 OF_A_PART: Final = re.compile(r"\b(each|every|per|both|apiece)\b", re.IGNORECASE)
 """Where one of these is near, a number is of a part of the answer."""
+_SPOKEN_OF: Final = re.compile(
+    r"(?:\b(?:no|not|never|without|avoid(?:ing)?|instead of|rather than|than)|n't)\s+(?:[\w-]+\s+){0,2}$"
+    r"|\b(?:these|those|this|my|our|your|(?:the )?following|existing|the (?:above|below))\s+"
+    r"(?:(?!to\b|as\b|in\b|into\b|with\b|is\b)[\w-]+\s+)?$",
+    re.IGNORECASE,
+)
+
+
+def is_wanted(before: str) -> bool:
+    """Whether what follows a text is asked for, rather than ruled out ("no bullets") or there ("these bullets")."""
+    return _SPOKEN_OF.search(before) is None
 
 
 def number_of(written: str) -> int:

@@ -14,6 +14,7 @@ from agents_loop.judging.requirements.demand import (
     Countable,
     Fault,
     bounds_of,
+    is_wanted,
     names_of,
     number_of,
 )
@@ -25,29 +26,56 @@ _NAMED: Final = re.compile(
 )
 """Of what is to be listed, whatever it is."""
 _BEFORE: Final = 12
+_OF_EACH_PART: Final = re.compile(
+    r"\s*(?:for|per|in|from|of|on|to)\s+(?:each|every|both|all)\b|\s*per\b", re.IGNORECASE
+)
+_THERE: Final = re.compile(
+    r"\b(?:the|all|first|last|next|between|than|or|(?:i|we|they|you)(?:'ve)?(?:\s+(?:have|had|tried|did|got))?)$",
+    re.IGNORECASE,
+)
+"""A number after this is of what there is, not of what is asked for."""
 _NUMBERED: Final = re.compile(r"^[ \t]*(?:\*\*)?\(?\d{1,3}[.)]", re.MULTILINE)
 _BULLET: Final = re.compile(r"^[ \t]*[-*+•‣◦]\s", re.MULTILINE)
 _BULLETS_WANTED: Final = re.compile(r"\bas bullets\b|\bbullet(?:ed)?[- ](?:points?|list)\b", re.IGNORECASE)
 _NUMBERED_WANTED: Final = re.compile(r"\bnumbered list\b", re.IGNORECASE)
 _TABLE_WANTED: Final = re.compile(r"\bMarkdown table\b", re.IGNORECASE)
-_COLUMNS: Final = re.compile(r"\btable\b.*?\bcolumns?\b:?\s+(?:named |called )?(?P<names>[^.:;()]+)", re.IGNORECASE)
+_COLUMNS: Final = re.compile(
+    r"\btable\b.*?\bcolumns?\b(?P<plain>:|:?\s+(?:named|called))?:?\s+(?P<names>[^.:;()]+)", re.IGNORECASE
+)
 _JSON_ALONE: Final = re.compile(r"\b(?:nothing but|only|just) (?:the |a |valid )?JSON\b", re.IGNORECASE)
-_KEYS: Final = re.compile(r"\bJSON\b.*?\b(?:keys|fields|properties)\b:?\s+(?P<names>[^.:;]+)")
+_OF_ANOTHER: Final = re.compile(r"\b(?:returns|gives|sends|accepts|takes|speaks|reads|is|are|was)\s+$", re.IGNORECASE)
+_KEYS: Final = re.compile(
+    r"\bJSON\b.*?\b(?:keys|fields|properties)\b(?P<plain>:|:?\s+(?:named|called))?:?\s+(?P<names>[^.:;]+)"
+)
 _BRACKETS: Final = re.compile(r"\([^)]*\)")
 
 
 def lists_in(sentence: str) -> Iterator[Countable]:
     """Lists: of what kind, and of how many items."""
-    if _NUMBERED_WANTED.search(sentence):
+    if _wants(_NUMBERED_WANTED, sentence):
         yield Countable("numbered list", _numbered)
-    if _BULLETS_WANTED.search(sentence):
+    if _wants(_BULLETS_WANTED, sentence):
         yield Countable("bullet points", _bulleted)
     for found in [*_COUNTED.finditer(sentence), *_NAMED.finditer(sentence)]:
         number = number_of(found["number"])
         bounds = bounds_of(found["how"], number)
-        if number > 1 and bounds and not OF_A_PART.search(sentence[max(0, found.start() - _BEFORE) : found.start()]):
+        if number > 1 and bounds and _is_of_the_list(sentence, found):
             low, high = bounds
-            yield Countable(found.group(), _itemised(low, high if found["how"] else None))
+            fault = _itemised(low, high if found["how"] else None)
+            yield Countable(found.group(), fault, decides=lambda answer: len(list_items(answer)) > 1)
+
+
+def _wants(shape: re.Pattern[str], sentence: str) -> bool:
+    found = shape.search(sentence)
+    return found is not None and is_wanted(sentence[: found.start()])
+
+
+def _is_of_the_list(sentence: str, found: re.Match[str]) -> bool:
+    """Whether a number of items is the answer's, neither of a part of it nor of what there is already."""
+    before = sentence[: found.start()]
+    if OF_A_PART.search(before[-_BEFORE:]) or _OF_EACH_PART.match(sentence, found.end()):
+        return False
+    return is_wanted(before) and not _THERE.search(before.rstrip())
 
 
 def _itemised(low: int, high: int | None) -> Fault:
@@ -72,11 +100,17 @@ def _bulleted(answer: str) -> str | None:
 
 def tables_in(sentence: str) -> Iterator[Countable]:
     """A Markdown table, and the columns of a table."""
-    if _TABLE_WANTED.search(sentence):
+    if _wants(_TABLE_WANTED, sentence):
         yield Countable("Markdown table", _tabular)
-    if found := _COLUMNS.search(sentence):
-        for name in names_of(found["names"]):
-            yield Countable(f"column {name}", _with_column(name))
+    if (found := _COLUMNS.search(sentence)) and is_wanted(sentence[: found.start()]):
+        for name in _listed(found, found["names"]):
+            yield Countable(f"column {name}", _with_column(name), decides=lambda answer: bool(table_columns(answer)))
+
+
+def _listed(found: re.Match[str], listing: str) -> list[str]:
+    """The names of columns or keys: several, or one that is plainly a name."""
+    names = names_of(listing)
+    return names if len(names) > 1 or found["plain"] else []
 
 
 def _tabular(answer: str) -> str | None:
@@ -97,10 +131,11 @@ def _with_column(name: str) -> Fault:
 
 def json_in(sentence: str) -> Iterator[Countable]:
     """JSON and nothing else, and the keys of JSON."""
-    if _JSON_ALONE.search(sentence):
+    alone = _JSON_ALONE.search(sentence)
+    if alone and is_wanted(sentence[: alone.start()]) and not _OF_ANOTHER.search(sentence[: alone.start()]):
         yield Countable("nothing but JSON", _json_alone)
     if found := _KEYS.search(sentence):
-        for name in names_of(_BRACKETS.sub("", found["names"])):
+        for name in _listed(found, _BRACKETS.sub("", found["names"])):
             yield Countable(f"key {name}", _with_key(name))
 
 

@@ -9,6 +9,14 @@ from typing import Final
 QUOTED: Final = re.compile(
     r"(?<!\w)(['\"])(?=\S).{1,600}?(?<=\S)\1(?!\w)|[\u201c\u2018\u00ab].{1,600}?[\u201d\u2019\u00bb]", re.DOTALL
 )
+_CODE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
+_WORKED_ON: Final = re.compile(
+    r"(?P<order>\b(?:translat|summari[sz]|proofread|rewrit|re-?write|rephras|paraphras|correct|fix|edit|shorten|simplif|improv|polish|"
+    r"review|classif|convert|turn|explain|extract|refactor|debug|analy[sz])\w*\b[^:.!?\n]{0,120}"
+    r"(?<!columns)(?<!keys)(?<!fields)(?<!rules)(?<!limits)(?<!format)(?<!requirements):)(?:[ \t]+[^\n]*|[ \t]*\n.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What stands after "Translate into French:" is what is to be worked on."""
 _LONG_QUOTATION: Final = 30
 """Characters from which on a quotation is material rather than a name."""
 _COVERED: Final = 1 / 3
@@ -29,6 +37,12 @@ _EMPTY: Final = frozenset(_EMPTY_WORDS.split())
 def read_part(request: str) -> str:
     """As much of a request as code reads: of a very long one its head and tail, since its middle is material."""
     return request if len(request) <= 2 * _MOST_READ else f"{request[:_MOST_READ]}\n{request[-_MOST_READ:]}"
+
+
+def without_material(request: str) -> str:
+    """The request without what it quotes, its code, and the text that it wants to have worked on."""
+    told = _CODE.sub("\n", read_part(request))
+    return _WORKED_ON.sub(r"\g<order>", QUOTED.sub(lambda quoted: " " * len(quoted.group()), told))
 
 
 def told_part(request: str) -> str:
