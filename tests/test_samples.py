@@ -28,7 +28,17 @@ def calls(*named: tuple[str, dict[str, Any]]) -> ChatMessage:
 
 
 @pytest.mark.parametrize(
-    "name", ["marker_loop", "todo_loop", "judge_loop", "evidence_loop", "strategy_loop", "approval_loop", "budget_loop"]
+    "name",
+    [
+        "marker_loop",
+        "todo_loop",
+        "judge_loop",
+        "evidence_loop",
+        "strategy_loop",
+        "approval_loop",
+        "budget_loop",
+        "candidates_loop",
+    ],
 )
 def test_a_sample_is_short(name: str):
     """Samples: each is under 60 lines."""
@@ -138,6 +148,24 @@ async def test_strategy_loop(capsys: pytest.CaptureFixture[str]):
     ]
     assert out.endswith("=== satisfied after 3\n")
     assert writer.calls[2].messages[-1].text.startswith("Your last answer says too little:")
+
+
+async def test_candidates_loop(capsys: pytest.CaptureFixture[str]):
+    """Samples: of three drafts the judge's choice is kept, and the next three go on from it."""
+    module = sample("candidates_loop")
+    writer, judge = ScriptedChatClient(module.DRAFTS), ScriptedChatClient(module.WORDS)
+    await module.main(writer, judge)
+    out = capsys.readouterr().out
+    assert out == (
+        "--- iteration 1, candidate 2 of 3: Warm bread, early.\n"
+        "--- iteration 2, candidate 2 of 3: Warm bread, from 6:00 on.\n"
+        "agent: 6 calls\nevaluator: 8 calls\n=== satisfied\n"
+    )
+    assert [message.text for message in writer.calls[5].messages] == [
+        module.REQUEST,
+        "Warm bread, early.",
+        "Say when it opens, as in 6:00.",
+    ]
 
 
 async def test_approval_loop(capsys: pytest.CaptureFixture[str]):

@@ -16,6 +16,7 @@ from agents_loop import (
     AgentSession,
     AIAgent,
     AIJudgeLoopEvaluator,
+    AIJudgeLoopEvaluatorOptions,
     BudgetExceededError,
     CandidateAgent,
     ChatClientAgent,
@@ -24,6 +25,7 @@ from agents_loop import (
     ConfigurationError,
     DelegateLoopEvaluator,
     FunctionCallContent,
+    JudgeFailurePolicy,
     LoopAgent,
     LoopAgentOptions,
     LoopBudget,
@@ -32,6 +34,7 @@ from agents_loop import (
     LoopEvaluator,
     LoopResult,
     PairwiseJudge,
+    PairwiseJudgeOptions,
     StopReason,
     ToolApprovalRequestContent,
     ToolApprovalResponseContent,
@@ -354,10 +357,12 @@ async def test_a_chooser_whose_provider_fails_is_no_verdict(error, caplog):
 
 async def test_a_judge_that_gives_no_verdict_leaves_the_first(caplog):
     """Law 23, 25: a judge that can't be read, or is down, prefers none."""
-    evaluator = AIJudgeLoopEvaluator(ScriptedJudge([ConnectionError("down"), ScriptedVerdict(answered=True)]))
-    response = await CandidateAgent(RecordingAgent(), 2, evaluator).run("Go.")
-    assert response.text == "reply 2"
-    pairwise = PairwiseJudge(ScriptedChatClient([ConnectionError("down")]))
+    policy = JudgeFailurePolicy(retries=0)
+    judge = ScriptedJudge([ConnectionError("down"), ScriptedVerdict(answered=True)])
+    evaluator = AIJudgeLoopEvaluator(judge, AIJudgeLoopEvaluatorOptions(on_failure=policy))
+    assert (await CandidateAgent(RecordingAgent(), 2, evaluator).run("Go.")).text == "reply 2"
+    client = ScriptedChatClient([ConnectionError("down")])
+    pairwise = PairwiseJudge(client, PairwiseJudgeOptions(on_failure=policy))
     assert (await CandidateAgent(RecordingAgent(), 2, pairwise).run("Go.")).text == "reply 1"
     assert len(caplog.records) == 2
 
