@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, get_args
 
 from agents_loop.adapting import ChatClientLike, as_chat_client
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
@@ -28,8 +28,6 @@ from agents_loop.judging.prompt import (
     render_instructions,
 )
 from agents_loop.judging.reading import VerdictReading, read_reply
-from agents_loop.judging.requirements.demands import listing_messages
-from agents_loop.judging.requirements.judge import RequirementsJudge
 from agents_loop.judging.shown import Piece, answer_pieces, earlier_messages, request_text
 from agents_loop.judging.sizes import check_limit
 from agents_loop.judging.trimming import ShownLimits, tighter
@@ -47,6 +45,9 @@ from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.messages import ChatMessage, ChatRole, JsonValue
 from agents_loop.templates import fill
+
+if TYPE_CHECKING:
+    from agents_loop.judging.requirements.judge import RequirementsJudge
 
 JudgeDesign: TypeAlias = Literal["verdict", "requirements"]
 JUDGE_DESIGNS: Final[tuple[str, ...]] = get_args(JudgeDesign)
@@ -206,6 +207,8 @@ Please go on and deliver the complete answer."""
     ) -> Callable[[LoopContext], Awaitable[LoopEvaluation]] | None:
         options = self._options
         if options.design == "requirements":
+            from agents_loop.judging.requirements.judge import RequirementsJudge  # noqa: PLC0415 - a fifth of the import
+
             threshold = options.confidence_threshold
             by_requirements = RequirementsJudge(
                 self._client, asked, options.on_failure, options.new_nonce, options.criteria or (), threshold
@@ -244,6 +247,8 @@ Please go on and deliver the complete answer."""
         By requirements, it is what a run's first call is sent: to list what the request demands.
         """
         if self._options.design == "requirements":
+            from agents_loop.judging.requirements.demands import listing_messages  # noqa: PLC0415 - as in `_designed`
+
             return listing_messages(request_text(context.initial_messages), self._options.new_nonce)
         return self._messages(context, self._limits)
 
