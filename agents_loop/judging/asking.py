@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
-from agents_loop.errors import BudgetExceededError, EvaluatorFailedError
+from agents_loop.errors import BudgetExceededError, EvaluatorFailedError, JudgeFailedError
 from agents_loop.failures import FailureCause, cause_of_finish
 from agents_loop.judging.attempt import FailedAttempt, answer_in_time, failure_of_error, failure_of_reply
 from agents_loop.judging.policy import JudgeFailurePolicy
@@ -20,6 +20,7 @@ from agents_loop.retrying import CALLER, Retrying
 
 FAILURES_IN_A_ROW: Final = "_agents_loop.judge_failures"
 """Where a run's context keeps the failures in a row, by judge."""
+_UNREADABLE: Final = "nothing in a reply can be read as a verdict"
 
 
 class Reading(Protocol):
@@ -41,6 +42,8 @@ class NoVerdict:
     cause: FailureCause
     why: str
     """For the record, never for the agent."""
+    error: Exception | None = None
+    """What the client raised, or what would have been raised for its reply."""
 
     def evaluation(self) -> LoopEvaluation:
         """Another iteration, of which the agent is told nothing."""
@@ -56,6 +59,8 @@ async def ask(
     context: LoopContext,
     read: Callable[[ChatResponse], R],
     shorter: Callable[[int], Sequence[ChatMessage] | None] | None = None,
+    *,
+    is_counted: bool = True,
 ) -> R | NoVerdict:
     """One verdict of a judge's model, or that there is none.
 
@@ -71,6 +76,8 @@ async def ask(
         read: Reads a reply that is whole. A reading that is not readable is given back where the policy goes on.
         shorter: Gives the messages with the agent's answer cut for the how manieth time, from 1; `None` where it can't
             be cut any more. Without it nothing is trimmed.
+        is_counted: Whether it counts among the failures in a row. Where one verdict takes several calls they are not,
+            and `count_together` counts it.
 
     Raises:
         JudgeFailedError: The reply was cut off, refused, filtered or unreadable, and the policy is to raise.
@@ -93,8 +100,8 @@ async def ask(
         else:
             reading = read(response) if cause_of_finish(response.finish_reason) is None else None
             if reading is not None and reading.readable:
-                if FAILURES_IN_A_ROW in context.additional_properties:
-                    context.additional_properties[FAILURES_IN_A_ROW].pop((id(client), id(policy)), None)
+                if is_counted:
+                    _begin_anew(context, (id(client), id(policy)))
                 return reading
             failure = failure_of_reply(response, policy, reading)
         finally:
@@ -103,17 +110,51 @@ async def ask(
             remedies = Remedies(client, messages, chat_options, policy, shorter)
         told = await remedies.after(failure)
         if told is not None:
-            return _ended(told, policy, context, (id(client), id(policy)))
+            return _ended(told, policy, context, (id(client), id(policy)) if is_counted else None)
         asked, messages, chat_options = remedies.client, remedies.messages, remedies.options
 
 
-def _ended(failure: FailedAttempt, policy: JudgeFailurePolicy, context: LoopContext, judge: tuple[int, int]) -> Any:
-    """What the policy's ending makes of a failure."""
+def count_together(
+    client: ChatClient, policy: JudgeFailurePolicy, context: LoopContext, failed: NoVerdict | None, *, readable: bool
+) -> None:
+    """Count the calls of one verdict as one: an outage, an unreadable verdict, or the end of both rows.
+
+    Args:
+        client: The judge's model.
+        policy: What happens at its limits.
+        context: The run's.
+        failed: A call that gave no verdict.
+        readable: Whether all that was said can be read.
+
+    Raises:
+        JudgeFailedError: It is one too many in a row that is unreadable, and the policy is to raise.
+        EvaluatorFailedError: The same, and the policy is to stop the run.
+        Exception: What the client raised, where it is one outage too many.
+    """
+    judge = id(client), id(policy)
+    if failed is None and readable:
+        _begin_anew(context, judge)
+        return
+    cause, why = (FailureCause.UNREADABLE, _UNREADABLE) if failed is None else (failed.cause, failed.why)
+    error = (None if failed is None else failed.error) or JudgeFailedError(cause.value, why)
+    reading = _UNREADABLE if failed is None else None
+    _ended(FailedAttempt(cause, error, why, 0, reading=reading, ending="continue"), policy, context, judge)
+
+
+def _begin_anew(context: LoopContext, judge: tuple[int, int]) -> None:
+    if FAILURES_IN_A_ROW in context.additional_properties:
+        context.additional_properties[FAILURES_IN_A_ROW].pop(judge, None)
+
+
+def _ended(
+    failure: FailedAttempt, policy: JudgeFailurePolicy, context: LoopContext, judge: tuple[int, int] | None
+) -> Any:
+    """What the policy's ending makes of a failure; of no judge it is not counted."""
     ending = failure.ending
-    if ending == "continue" and _is_too_many(failure, policy, context, judge):
+    if ending == "continue" and judge is not None and _is_too_many(failure, policy, context, judge):
         ending = policy.at_limit
     if ending == "continue":
-        return NoVerdict(failure.cause, failure.why) if failure.reading is None else failure.reading
+        return NoVerdict(failure.cause, failure.why, failure.error) if failure.reading is None else failure.reading
     if ending == "stop":
         said = failure.error if failure.of_reply else f"the judge gave no verdict ({failure.cause}): {failure.why}"
         raise EvaluatorFailedError(str(said)) from failure.error

@@ -18,6 +18,7 @@ from agents_loop.judging.requirements.wording import content_words, without_mate
 
 _SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:[.!?;](?=\S)[^.!?;\n]+)*")
 _JOINT: Final = re.compile(r"^(?:in|of|as|with|using|and)\b\s*|\s+(?:in|of|as|with|using|and|a)$", re.IGNORECASE)
+_AGAIN: Final = 2
 _READERS: Final = (lengths_in, lines_in, lists_in, tables_in, json_in, words_in, strings_in)
 
 
@@ -32,16 +33,22 @@ def countable_demands(request: str) -> list[Countable]:
     return list(found.values())
 
 
-def without_counted(demand: str, counted: Sequence[Countable]) -> str:
-    """What is left of a demand for a model to judge, without what code counts; empty where code decides all of it."""
-    left = demand
+def without_counted(demand: str, counted: Sequence[Countable], request: str = "") -> str:
+    """What is left of a demand for a model to judge, without what code counts; empty where code decides all of it.
+
+    Args:
+        demand: The demand.
+        counted: What code counts.
+        request: Where the demand stands. What it says more than once may be demanded in another way as well.
+    """
+    left, asked = demand, content_words(request)
     for one in counted:
-        words = set(content_words(one.demand))
-        if words and words >= set(content_words(left)):
+        words, of_left = set(content_words(one.demand)), set(content_words(left))
+        if of_left and words >= of_left and (words == of_left or any(asked.count(word) < _AGAIN for word in of_left)):
             return ""
         if " " in one.demand:  # a single word or name is part of what is demanded
             left = re.sub(re.escape(one.demand), " ", left, flags=re.IGNORECASE)
     left = " ".join(left.split())
     if left != demand:
         left = _JOINT.sub("", _JOINT.sub("", left))
-    return left if content_words(left) else ""
+    return left if content_words(left) or left == demand else ""

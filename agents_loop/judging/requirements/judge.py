@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from agents_loop.agent import AgentResponse
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
-from agents_loop.judging.asking import NoVerdict, ask, verdict_text
+from agents_loop.errors import ConfigurationError
+from agents_loop.judging.asking import NoVerdict, ask, count_together, verdict_text
 from agents_loop.judging.logprobs import with_logprobs
 from agents_loop.judging.policy import JudgeFailurePolicy
 from agents_loop.judging.requirements.claims import without_claims
@@ -16,7 +18,8 @@ from agents_loop.judging.requirements.demands import listing_messages, read_dema
 from agents_loop.judging.requirements.evenness import of_each_fault
 from agents_loop.judging.requirements.findings import DEFAULT_THRESHOLD, Finding, Opinion, opinion_of
 from agents_loop.judging.requirements.probing import Probe, probe_messages, read_probe
-from agents_loop.judging.shown import Piece, is_blank
+from agents_loop.judging.requirements.wording import is_covered
+from agents_loop.judging.shown import Piece, is_blank, judged_messages, pieces_of
 from agents_loop.loop.context import LoopContext
 
 _DEMANDS: Final = "_agents_loop.demands"
@@ -73,34 +76,50 @@ class RequirementsJudge:
             JudgeFailedError: A reply was cut off, refused, filtered or unreadable, and the policy is to raise.
             EvaluatorFailedError: The policy is to stop the run.
             Exception: What the client raised, where the policy is to raise it.
+            ConfigurationError: The request has no text, and there are no criteria.
         """
         demands = await self._demands(request, context)
         if isinstance(demands, NoVerdict):
             return demands
-        shown = [_delivered(piece, request) for piece in answer(0) or ()]
-        findings = _found_by_code(demands, shown)
-        faulty = {finding.demand for finding in findings}
-        asked = [demand for demand in demands.asked if demand not in faulty]
+        findings = _found_by_code(demands, request, context.last_response)
+        decided = {finding.demand for finding in findings}
+        undecided = [one.demand for one in demands.counted if one.demand not in decided]
+        undecided = [demand for demand in undecided if not _is_part_of_one(demand, demands.asked)]
+        asked = [demand for demand in dict.fromkeys([*demands.asked, *undecided]) if demand not in decided]
         probes = await _all([self._probe(demand, request, answer, context) for demand in asked])
+        failed = next((probe for probe in probes if isinstance(probe, NoVerdict)), None)
+        if probes:
+            readable = all(probe.readable for probe in probes if isinstance(probe, Probe))
+            count_together(self._client, self._policy, context, failed, readable=readable)
+        if failed is not None:
+            return failed
         for demand, probe in zip(asked, probes, strict=True):
-            if isinstance(probe, NoVerdict):
-                return probe
             score = float(probe.met) if probe.probability is None else probe.probability
             findings.append(Finding(demand, score, readable=probe.readable))
-        findings += [Finding(one.demand, 1.0) for one in demands.counted if one.demand not in faulty]
         return opinion_of(findings, self._threshold)
 
     async def _demands(self, request: str, context: LoopContext) -> Demands | NoVerdict:
         known: dict[int, Demands] = context.additional_properties.setdefault(_DEMANDS, {})
         if id(self) not in known:
-            listed = await self._ask(listing_messages(request, self._new_nonce), _read_listing(request), None, context)
+            listed = await self._listed(request, context)
             if isinstance(listed, NoVerdict):
                 return listed
             texts = [request, *self._criteria]
             counted = [one for text in texts for one in countable_demands(text)]
-            asked = [left for text in (*listed.asked, *self._criteria) if (left := without_counted(text, counted))]
+            asked = [
+                left for text in (*listed.asked, *self._criteria) if (left := without_counted(text, counted, request))
+            ]
             known[id(self)] = Demands(counted, asked)
         return known[id(self)]
+
+    async def _listed(self, request: str, context: LoopContext) -> Demands | NoVerdict:
+        if request.strip():
+            return await self._ask(listing_messages(request, self._new_nonce), _read_listing(request), None, context)
+        if not self._criteria:
+            raise ConfigurationError(
+                "the design 'requirements' reads the request's text, and it has none: give criteria"
+            )
+        return Demands((), ())
 
     async def _probe(
         self, demand: str, request: str, answer: Callable[[int], Sequence[Piece] | None], context: LoopContext
@@ -116,18 +135,39 @@ class RequirementsJudge:
 
     async def _ask(self, messages: Any, read: Callable[[ChatResponse], Any], shorter: Any, context: LoopContext) -> Any:
         options = with_logprobs(self._chat_options)
-        return await ask(self._client, messages, options, self._policy, context, read, shorter)
+        return await ask(
+            self._client, messages, options, self._policy, context, read, shorter, is_counted=shorter is None
+        )
 
 
-def _found_by_code(demands: Demands, shown: Sequence[Piece]) -> list[Finding]:
-    """What is wrong with an answer as far as no model is needed to see it."""
-    if is_blank(shown):
+def _found_by_code(demands: Demands, request: str, response: AgentResponse) -> list[Finding]:
+    """What code finds out about an answer, as far as no model is needed to see it.
+
+    It looks at what is written in all of the answer, however little of it a model is shown; at what the answer claims
+    about itself only where that is part of what is counted.
+    """
+    messages = judged_messages(response)
+    if is_blank(pieces_of(messages)):
         texts = [*[one.demand for one in demands.counted], *demands.asked]
         return [Finding(text, 0.0, "the response is empty") for text in texts]
-    text = "\n\n".join(piece for piece in shown if isinstance(piece, str))
-    counted = [(one.demand, one.fault(text)) for one in demands.counted] if text else []
-    uneven = [(demand, of_each_fault(demand, text)) for demand in demands.asked]
-    return [Finding(demand, 0.0, fault) for demand, fault in (*counted, *uneven) if fault is not None]
+    written = "\n\n".join(message.text for message in messages if message.text.strip())
+    delivered = without_claims(written, request)
+    counted = [_counted(one, delivered if one.is_to_stand else written) for one in demands.counted]
+    uneven = [(demand, of_each_fault(demand, delivered)) for demand in demands.asked]
+    faults = [Finding(demand, 0.0, fault) for demand, fault in uneven if fault is not None]
+    return [*[one for one in counted if one is not None], *faults]
+
+
+def _counted(one: Countable, text: str) -> Finding | None:
+    """What code says of a demand; `None` where it can't tell of this answer."""
+    fault = one.fault(text)
+    if fault is None and not one.decides(text):
+        return None
+    return Finding(one.demand, float(fault is None), fault)
+
+
+def _is_part_of_one(demand: str, others: Sequence[str]) -> bool:
+    return any(is_covered(demand, [other], share=1) for other in others)
 
 
 def _delivered(piece: Piece, request: str) -> Piece:

@@ -46,6 +46,11 @@ _EXAMPLES: Final[tuple[tuple[str, str, bool], ...]] = (
 )
 """Ours. They show: what is meant loosely is there; a claim is nothing; "of each" means of each; no is usual."""
 _WORD: Final = re.compile(r"^\W*(yes|no)\b", re.IGNORECASE)
+_TAKEN_BACK: Final = re.compile(
+    r"\b(?:no|not|but|however|although|though|except|unless|partly|partially|only|missing|lacks?|if|or|some)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+"""Words after a yes that may take it back: "yes or no", "yes, but"."""
 
 
 class Probe(NamedTuple):
@@ -85,7 +90,7 @@ def _user(answer: Sequence[Piece], demand: str, nonce: str, evidence: Sequence[s
 
 
 def read_probe(response: ChatResponse) -> Probe:
-    """Read a reply. A word that is neither yes nor no is unreadable, and no demand is met by it.
+    """Read a reply. What is neither yes nor no, or a yes that is taken back, is unreadable, and meets no demand.
 
     With log probabilities the likelier word counts, whatever was drawn.
     """
@@ -93,6 +98,8 @@ def read_probe(response: ChatResponse) -> Probe:
     word = _WORD.match(rest or "")
     if word is None:
         return Probe(met=False, probability=None, readable=False)
-    sure = probability(response, ["yes"], ["no"])
     said = word[1].lower() == "yes"
+    if said and _TAKEN_BACK.search(rest or "", word.end()):
+        return Probe(met=False, probability=None, readable=False)
+    sure = probability(response, ["yes"], ["no"])
     return Probe(met=said if sure is None else sure > 0.5, probability=sure, readable=True)  # noqa: PLR2004 - the likelier

@@ -56,7 +56,9 @@ def lists_in(sentence: str) -> Iterator[Countable]:
         yield Countable("numbered list", _numbered)
     if _wants(_BULLETS_WANTED, sentence):
         yield Countable("bullet points", _bulleted)
-    for found in [*_COUNTED.finditer(sentence), *_NAMED.finditer(sentence)]:
+    counted = list(_COUNTED.finditer(sentence))
+    named = [one for one in _NAMED.finditer(sentence) if all(one.end() != other.end() for other in counted)]
+    for found in [*counted, *named]:
         number = number_of(found["number"])
         bounds = bounds_of(found["how"], number)
         if number > 1 and bounds and _is_of_the_list(sentence, found):

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from agents_loop.judging.requirements.claims import without_claims
 from agents_loop.judging.requirements.countable import countable_demands
 from agents_loop.judging.requirements.evenness import of_each_fault
 
@@ -331,3 +332,17 @@ def test_a_round_length():
     assert [one.fault("sea " * 92) for one in about] == [None]
     assert [one.fault("sea " * 89) for one in about] == ["it has only 89 words: 90 to 110 words wanted"]
     assert [one.fault("sea " * 99) for one in strict] == ["it has only 99 words: 100 words wanted"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I gathered requirements from clients. I led the evaluation of offers.",
+        "The judge ruled on Monday. We have many satisfied customers.",
+        "A refund of the shipping fee is requested.",
+        "The criteria are price and speed.",
+    ],
+)
+def test_words_of_business_and_courts_are_no_claims(answer):
+    """Requirements, judges and requests are an honest answer's subject as well."""
+    assert without_claims(answer, "Write a text.") == answer
