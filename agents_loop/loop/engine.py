@@ -114,7 +114,7 @@ class LoopRun:
             yield LoopStarted(self.run_id, self._messages, self._max_iterations)
             agent_input, on_behalf_of = self._messages, ()
             number, context = self._resume(), None
-            session = await self._sessions.first()
+            session = await metered.in_time(self._sessions.first())
             if self._stopped_run is not None:
                 agent_input, on_behalf_of = self._stopped_run.next_input
             if self._question is not None:
@@ -122,14 +122,15 @@ class LoopRun:
                     for event in self._accepted(number, self._question):
                         yield event
                     return
+                agent_input, on_behalf_of = self._next = self._answered(self._question, agent_input)
                 if self._options.fresh_context_per_iteration:
-                    session = await self._sessions.replacement()
-                agent_input, on_behalf_of = self._answered(self._question, agent_input)
+                    session = await metered.in_time(self._sessions.replacement())
                 number = min(number, self._max_iterations - 1)
             while True:
                 number += 1
                 iteration_started_at = self._options.clock()
                 response, seconds = None if self._stopped_run is None else self._unjudged(), 0.0
+                phase.iteration = number
                 if response is None:
                     self._next = agent_input, on_behalf_of
                     if metered.meter.is_guarded:
@@ -158,6 +159,8 @@ class LoopRun:
                     seconds = self._options.clock() - iteration_started_at
                     if not phase.has_usage:
                         metered.agent_ran(self._agent, agent_input, response, seconds)
+                    if metered.meter.is_guarded and response.loop_result is not None and not response.messages:
+                        metered.check_agent(is_judged=self._is_judged(number))  # a loop within did not begin
                 record = IterationRecord(
                     number,
                     agent_input,
@@ -172,11 +175,12 @@ class LoopRun:
 
                 ended = self._ending_before_evaluation(number, response)
                 if ended is None and self._bad is not None:
-                    if self._options.fresh_context_per_iteration:
-                        session = await self._sessions.replacement()
                     self._feedback.append(None)
                     nudge = NUDGES[self._bad]
-                    agent_input, on_behalf_of = nudged_input(nudge, self._messages, self._feedback, self._options)
+                    self._next = nudged_input(nudge, self._messages, self._feedback, self._options)
+                    agent_input, on_behalf_of = self._next
+                    if self._options.fresh_context_per_iteration:
+                        session = await metered.in_time(self._sessions.replacement())
                     continue
                 if ended is None:
                     context = self._context(context, session, response, number)
@@ -185,6 +189,8 @@ class LoopRun:
                     self._judging = True
                     metered.judge()
                     try:
+                        if metered.meter.is_guarded:
+                            metered.check_time()
                         if self._options.evaluation_mode == "all" and len(self._evaluators) > 1:
                             metered.check_evaluators()
                             token = None if self._has_phase else PHASE.set(phase)
@@ -232,12 +238,12 @@ class LoopRun:
                         is_fresh = self._options.fresh_context_per_iteration or (
                             stall is not None and stall.renews_session
                         )
-                        if is_fresh:
-                            session = context.session = await self._sessions.replacement()
                         self._feedback.append(outcome.feedback)
-                        agent_input, on_behalf_of = next_input(
+                        agent_input, on_behalf_of = self._next = next_input(
                             outcome, self._messages, self._feedback, self._options, is_fresh=is_fresh
                         )
+                        if is_fresh:
+                            session = context.session = await metered.in_time(self._sessions.replacement())
                         continue
                 yield self._stopped(*ended)
                 return
@@ -283,8 +289,10 @@ class LoopRun:
         if pending is None or pending.question is None:
             if is_acceptance(self._messages):
                 raise ConfigurationError("accept_answer() accepts nothing: no question waits in this session")
-        elif pending.inner is None:  # else the loop within this one takes the answer
-            self._question = pending.question
+        else:
+            self._earlier = pending.question.response
+            if pending.inner is None:  # else the loop within this one takes the answer
+                self._question = pending.question
         spent = None if pending is None else pending.spent
         self._metered.guard(self._options, self._agent, self._evaluators, spent, is_resumed=pending is not None)
         if pending is None:
@@ -313,7 +321,9 @@ class LoopRun:
         yield EvaluatorDecided(number, accepted)
         yield self._stopped(StopReason.SATISFIED, None)
 
-    def _answered(self, question: Question, answer: tuple[ChatMessage, ...]) -> tuple[tuple[ChatMessage, ...], ...]:
+    def _answered(
+        self, question: Question, answer: tuple[ChatMessage, ...]
+    ) -> tuple[tuple[ChatMessage, ...], tuple[ChatMessage, ...]]:
         """The input of the iteration that a person's answer drives, and the part of it that the loop sends."""
         feedback = [*self._feedback, question.feedback]
         sent, on_behalf_of = next_input(question.outcome(), self._messages, feedback, self._options)
@@ -366,8 +376,8 @@ class LoopRun:
         """The run ends with its answer so far; where the budget is its own, a larger one can continue it."""
         if not self._records and self._earlier is not None:
             self._records.append(IterationRecord(self._resumed_at, (), self._earlier, (), None, 0.0))
-        number = self._records[-1].number if self._records else 0
-        if limit.spending is self._metered.meter.spending:
+        number = self._records[-1].number if self._records else self._resumed_at
+        if limit.spending is self._metered.meter.spending and self._sessions.current is not None:
             response = self._records[-1].response if self._records else None
             stopped = StoppedRun(*self._next, response, is_judged=not self._judging)
             self._wait(number - 1 if self._judging else number, None, stopped=stopped)

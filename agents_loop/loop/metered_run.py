@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from typing import Any, TypeVar
 
 from agents_loop.agent import AgentResponse, AgentResponseStream, AgentResponseUpdate, AIAgent
 from agents_loop.foreign_agent import ForeignAgent
@@ -16,6 +16,8 @@ from agents_loop.messages import ChatMessage, JsonValue, UsageDetails, sum_usage
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.meter import PHASE, Phase, RunMeter, check, keep_failed, keep_whole
 from agents_loop.metering.spending import LimitReachedError, unknown_price
+
+T = TypeVar("T")
 
 
 class MeteredRun:
@@ -138,6 +140,10 @@ class MeteredRun:
                 PHASE.reset(token)
             yield update
 
+    async def in_time(self, waited_for: Awaitable[T]) -> T:
+        """What is waited for outside of a call, unless the run's deadline comes first."""
+        return await (self.meter.in_time(waited_for) if self.is_timed else waited_for)
+
     def agent_ran(self, agent: AIAgent, sent: Sequence[ChatMessage], response: AgentResponse, seconds: float) -> None:
         """The agent has answered, and no call that said what it used was seen: its run is one call, if it was one."""
         keep_agent_run(self.phase, agent, sent, response, seconds)
@@ -152,6 +158,20 @@ class MeteredRun:
         """The evaluators are about to be asked."""
         self.phase.role, self.phase.has_usage = "evaluator", False
         self._judged_from = len(self.meter.calls)
+
+    def check_time(self) -> None:
+        """See whether there is time left to judge: an answer may have come of a loop within that the deadline ended.
+
+        Raises:
+            LimitReachedError: There is none, for this run or one around it.
+        """
+        around: Phase | None = self.phase
+        while around is not None:
+            spending = around.meter.spending
+            left_s = None if spending is None else spending.deadline_in_s
+            if spending is not None and left_s is not None and left_s <= 0:
+                raise spending.time_is_up()
+            around = around.meter.parent
 
     def check_evaluators(self) -> None:
         """See whether evaluators whose calls are not seen may be asked.

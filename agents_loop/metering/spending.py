@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from agents_loop.errors import BudgetExceededError, ConfigurationError
+from agents_loop.errors import BudgetExceededError, ConfigurationError, SessionStateError
 from agents_loop.messages import JsonValue, UsageDetails
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.ledger import Role
@@ -76,8 +76,11 @@ class Spending:
     Args:
         budgets: Bound the run's whole life.
         resumed: Bound what is spent from here on, in a run that continues another.
-        earlier: What `to_json` gave of the run that this one continues.
+        earlier: What `to_json` gave of the run that this one continues; `None` too if that had no budget.
         clock: Seconds from any fixed point.
+
+    Raises:
+        SessionStateError: `earlier` can't be read.
     """
 
     def __init__(
@@ -87,14 +90,11 @@ class Spending:
         earlier: Mapping[str, Any] | None,
         clock: Callable[[], float],
     ) -> None:
-        self.spent = Spent() if earlier is None else Spent(**earlier["spent"])
-        self._on_verdicts = Spent() if earlier is None else Spent(**earlier["on_verdicts"])
-        self._verdicts: int = 0 if earlier is None else int(earlier["verdicts"])
+        self.spent, self._on_verdicts, self._verdicts = (Spent(), Spent(), 0) if earlier is None else _read(earlier)
         self._clock = clock
         self._started_at = clock() - self.spent.elapsed_s
         self._allowances = [Allowance(budget, _NOTHING) for budget in budgets]
-        if earlier is not None:
-            self._allowances += [Allowance(budget, replace(self.spent)) for budget in resumed]
+        self._allowances += [Allowance(budget, replace(self.spent)) for budget in resumed]
         self.counts_money = any(allowance.budget.max_cost_usd is not None for allowance in self._allowances)
         self._first_to_end = min(self._allowances, key=lambda allowance: allowance.ends_at_s)
         self._deadline = self._started_at + self._first_to_end.ends_at_s
@@ -215,6 +215,19 @@ class Spending:
     def _reached(self, said: str, is_kept: bool, kept: str) -> LimitReachedError:  # noqa: FBT001 - a sentence's half
         more = f"; {kept} kept back for the verdict" if is_kept else ""
         return LimitReachedError(f"{said}{more}: the next call was not made", self)
+
+
+def _read(stored: object) -> tuple[Spent, Spent, int]:
+    """What a run had spent, and spent on how many verdicts, as `to_json` gave it."""
+    try:
+        written = cast("Mapping[str, Any]", stored)
+        spent, on_verdicts, verdicts = Spent(**written["spent"]), Spent(**written["on_verdicts"]), written["verdicts"]
+        amounts: list[object] = [*asdict(spent).values(), *asdict(on_verdicts).values(), verdicts]
+        if not all(isinstance(amount, int | float) and 0 <= amount < math.inf for amount in amounts):
+            raise ValueError(f"no amounts: {amounts}")  # noqa: TRY301 - one way out for all that is wrong
+    except (KeyError, TypeError, ValueError) as error:
+        raise SessionStateError(f"what the run had spent can't be read from the session's state: {error!r}") from error
+    return spent, on_verdicts, int(verdicts)
 
 
 def _number(number: int, noun: str) -> str:
