@@ -40,6 +40,7 @@ from agents_loop import (
 )
 from agents_loop.cli.backends import Backends
 from agents_loop.cli.local_models import local_client
+from agents_loop.errors import AgentsLoopError
 
 NONCE = "7c1f0e9ab35d4268"
 """Fixed, so that the same case is the same prompt and replies can be cached."""
@@ -77,7 +78,11 @@ class Judged:
 
 def read_cases(path: Path) -> list[Case]:
     cases: list[Case] = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SystemExit(f"{path}: the cases can't be read: {error}") from error
+    for number, line in enumerate(lines, 1):
         if line.strip():
             try:
                 raw = json.loads(line)
@@ -86,6 +91,9 @@ def read_cases(path: Path) -> list[Case]:
                 case = Case(raw["id"], raw["request"], raw["answer"], raw["answered"], gap_keys, kind)
             except (ValueError, KeyError, TypeError, AttributeError, re.error) as error:
                 raise SystemExit(f"{path}, line {number}: not a case: {type(error).__name__}: {error}") from error
+            for name in ("id", "request", "answer", "kind"):
+                if not isinstance(getattr(case, name), str):
+                    raise SystemExit(f"{path}, line {number}: `{name}` must be a str, not {getattr(case, name)!r}")
             if not isinstance(case.answered, bool):
                 raise SystemExit(f"{path}, line {number}: `answered` must be true or false, not {case.answered!r}")
             cases.append(case)
@@ -225,7 +233,10 @@ async def run(arguments: argparse.Namespace) -> list[Judged]:
     judgments: list[Judged] = []
     try:
         for case in cases:
-            judgments.append(await judged(case, arguments.design, client, arguments.threshold))
+            try:
+                judgments.append(await judged(case, arguments.design, client, arguments.threshold))
+            except AgentsLoopError as error:
+                raise SystemExit(f"case {case.id}: {error}") from error
             one = judgments[-1]
             if arguments.verbose:
                 mark = "right" if one.passed == case.answered else "WRONG"
@@ -242,6 +253,13 @@ def _open_cache(path: Path) -> sqlite3.Connection:
     return cache
 
 
+def _count(given: str) -> int:
+    number = int(given)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must not be below 0: {given}")
+    return number
+
+
 def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -252,13 +270,16 @@ def main() -> None:
     parser.add_argument("--backend", required=True, metavar="SPEC", help="as for `agents-loop run`")
     parser.add_argument("--design", default=DESIGNS[0], choices=DESIGNS)
     parser.add_argument("--threshold", type=float, help="instead of the design's own")
-    parser.add_argument("--limit", type=int, metavar="N", help="the first N cases alone")
+    parser.add_argument("--limit", type=_count, metavar="N", help="the first N cases alone")
     parser.add_argument("--cache", type=Path, default=Path("~/.cache/agents-loop/judge_bench.sqlite").expanduser())
     parser.add_argument("--no-cache", action="store_true", help="ask anew, and keep nothing")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--verbose", action="store_true", help="a line for each case on stderr")
     arguments = parser.parse_args()
-    measured = figures(asyncio.run(run(arguments)))
+    try:
+        measured = figures(asyncio.run(run(arguments)))
+    except AgentsLoopError as error:
+        raise SystemExit(str(error)) from error
     if arguments.json:
         print(json.dumps({"design": arguments.design, "backend": arguments.backend, **measured}))
         return

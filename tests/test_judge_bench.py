@@ -67,3 +67,27 @@ def test_a_case_that_can_not_be_read(tmp_path, cases, said):
     assert done.returncode != 0
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--cases", "nowhere.jsonl"], "nowhere.jsonl: the cases can't be read"),
+        (["--backend", "nonsense"], "'nonsense' is no backend"),
+        (["--limit", "-1"], "must not be below 0"),
+        (["--threshold", "3"], "case a: confidence_threshold must be a number from 0 to 1"),
+        (["--design", "requirements"], "case a: "),
+    ],
+)
+def test_wrong_use(tmp_path, arguments, said):
+    """What is wrong is one clear line, never a traceback; the case is named where it is of one."""
+    done = bench(tmp_path, CASES, [], *arguments)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_case_of_wrong_types(tmp_path):
+    """A request that is no text is named with its line."""
+    done = bench(tmp_path, [{**CASES[0], "request": 2}], [])
+    assert "line 1: `request` must be a str, not 2" in done.stderr
