@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from agents_loop.loop.stalls.facts import IterationFacts, is_rising
+from agents_loop.loop.stalls.facts import IterationFacts, add_up, is_rising
 from agents_loop.loop.stalls.signal import StallSignal, check_fraction
 from agents_loop.loop.stalls.similarity import Similarity, word_similarity
 
@@ -40,6 +40,7 @@ class NearSameAnswerSignal(StallSignal):
 
     Every pair of the answers must be alike, the first and the last too, so that steady small steps are none; and the
     latest may have at most five words that an earlier one has not, so that a sentence that was added is none either.
+    Nor are repairs of a long text, word by word, each after other feedback: there the changes add up.
 
     Args:
         repeats: How many answers in a row are nearly the same.
@@ -66,7 +67,8 @@ class NearSameAnswerSignal(StallSignal):
         if last.says_something_new(before) or last.is_blank or is_rising(iterations):
             return False
         places = range(len(iterations) - 1, 0, -1)
-        return all(self._is_near(iterations[a], iterations[b]) for a in places for b in range(a - 1, -1, -1))
+        are_near = all(self._is_near(iterations[a], iterations[b]) for a in places for b in range(a - 1, -1, -1))
+        return are_near and not add_up(iterations)
 
     def _is_near(self, later: IterationFacts, earlier: IterationFacts) -> bool:
         if later.says_something_new(earlier):
@@ -110,7 +112,8 @@ class SameToolCallsSignal(StallSignal):
     """The agent makes the same tool calls with the same results again and again, and its answers say nothing new.
 
     Calls alone don't count: a tool that is polled gives other results while something happens. Nor do they where the
-    answers differ, since an agent may read the same sources for each draft, or where the score rises.
+    answers differ, since an agent may read the same sources for each draft, where small repairs add up, or where the
+    score rises.
 
     Args:
         repeats: In how many iterations in a row.
@@ -127,7 +130,8 @@ class SameToolCallsSignal(StallSignal):
         if not last.tool_calls or is_rising(iterations):
             return False
         earlier = iterations[:-1]
-        return all(last.tool_calls == each.tool_calls and not last.says_something_new(each) for each in earlier)
+        are_same = all(last.tool_calls == each.tool_calls and not last.says_something_new(each) for each in earlier)
+        return are_same and not add_up(iterations)
 
     @property
     def observation(self) -> str:

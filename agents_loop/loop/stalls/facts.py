@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from agents_loop.loop.answer import answer_messages, answer_text
@@ -129,6 +131,11 @@ class IterationFacts:
             return True
         return len(self.distinct_words - other.distinct_words) > MOST_NEW_WORDS or self.files != other.files
 
+    def words_that_differ(self, other: IterationFacts) -> int:
+        """How many words one of both answers has more often than the other, wherever they stand."""
+        words, others = Counter(self.words), Counter(other.words)
+        return (words - others).total() + (others - words).total()
+
 
 def _feedback_of(evaluations: Sequence[LoopEvaluation]) -> str:
     if len(evaluations) == 1:
@@ -151,3 +158,15 @@ def is_rising(iterations: Sequence[IterationFacts]) -> bool:
     """Whether the last of them has a higher score than the first: whatever repeats itself, it comes closer."""
     first, last = iterations[0].score, iterations[-1].score
     return first is not None and last is not None and last > first
+
+
+def add_up(iterations: Sequence[IterationFacts]) -> bool:
+    """Whether the answers are small repairs of one text: each was told something else, and each change stays.
+
+    Where one place changes to and fro, the last answer is as far from the first as from the one before it.
+    """
+    told = {each.feedback for each in iterations}
+    if len(told) < len(iterations) or "" in told:
+        return False
+    most = max(later.words_that_differ(earlier) for earlier, later in pairwise(iterations))
+    return iterations[-1].words_that_differ(iterations[0]) > most

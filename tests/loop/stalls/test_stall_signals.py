@@ -232,6 +232,23 @@ def test_no_false_alarm_without_scores():
             assert watch.after(facts.record) is None
 
 
+@pytest.mark.parametrize("reads", [False, True])
+def test_repairs_of_a_long_text_are_no_stall(*, reads: bool):
+    """One word mended at a time, as the feedback says, is no stall without scores; one place that wavers is."""
+    watch, wavering, text = StallWatch(StallPolicy()), StallWatch(StallPolicy()), LONG * 20
+    noticed: list[str | None] = []
+    for number in range(8):
+        text = text.replace("report", f"report{number}x", 1).replace(" an ", " and ", 1)
+        for each, answer in ((watch, text), (wavering, LONG * 20 + f"Try {number}.")):
+            messages = [ChatMessage("assistant", answer)]
+            if reads:
+                messages[:0] = called(None, "sources").record.response.messages
+            stall = each.after(iteration(AgentResponse(messages), feedback=f"place {number} is wrong").record)
+            noticed.append(None if stall is None else stall.signal.name)
+    assert set(noticed[::2]) == {None}
+    assert noticed[5] == ("same_tool_calls" if reads else "near_same_answer")
+
+
 def test_a_steady_drift_is_not_near_the_same():
     """Answers of which each is near the one before are no stall where the last is far from the first."""
     words = [f"word{n}" for n in range(60)]
