@@ -416,6 +416,15 @@ async def test_streamed_the_kept_ones_pieces_come_once_it_is_chosen():
     assert merged.additional_properties == final.additional_properties
 
 
+async def test_the_pieces_can_be_had_without_a_stream():
+    """Design: `run_core_streaming` gives the pieces of `run_streaming`, for agents that wrap this one."""
+    agent = CandidateAgent(numbered("aa", "aaaa"), 2, longest)
+    updates = [
+        each async for each in agent.run_core_streaming([ChatMessage("user", "Go.")], session=None, options=None)
+    ]
+    assert AgentResponse.from_updates(updates).text == "aaaa"
+
+
 class Hanging(AIAgent):
     """Waits for ever, and says how it ended; the first so many answer at once."""
 
