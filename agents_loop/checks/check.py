@@ -52,6 +52,8 @@ class Check(LoopEvaluator):
         if not callable(examine):
             raise TypeError(f"examine must be callable, not {type(examine).__name__}")
         template = feedback_message_template
+        if template is not None and not isinstance(template, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"feedback_message_template must be a str or None, not {type(template).__name__}")
         self.name = name
         self.required = required
         self._examine = examine

@@ -60,6 +60,8 @@ def command_check(
     for path in [*written, *([] if answer_file is None else [answer_file])]:
         if not path.strip() or Path(path).is_absolute() or ".." in Path(path).parts:
             raise ConfigurationError(f"a file must lie in the new directory, with a relative path, not {path!r}")
+    if answer_file is not None and Path(answer_file) in {Path(path) for path in written}:
+        raise ConfigurationError(f"files must not hold the answer_file {answer_file!r}: the answer would replace it")
     if cwd is not None and (answer_file is not None or files):
         raise ConfigurationError("cwd must be left out where answer_file or files are given: they get a new directory")
     if not timeout_s > 0 or not max_output_characters > 0:

@@ -14,11 +14,11 @@ from agents_loop.judging.asking import NoVerdict, ask, verdict_text
 from agents_loop.judging.careful import CarefulJudge, check_confidence
 from agents_loop.judging.contradictions import contradiction_in
 from agents_loop.judging.feedback import FeedbackFilter, screen_feedback, screened
+from agents_loop.judging.judge_options import check_judge_options
 from agents_loop.judging.policy import JudgeFailurePolicy
 from agents_loop.judging.prompt import (
     CRITERIA_PLACEHOLDER,
     ITERATION_PLACEHOLDER,
-    JUDGE_SEES,
     MAX_ITERATIONS_PLACEHOLDER,
     JudgeSees,
     counters_of,
@@ -29,7 +29,6 @@ from agents_loop.judging.prompt import (
 )
 from agents_loop.judging.reading import VerdictReading, read_reply
 from agents_loop.judging.shown import Piece, answer_pieces, earlier_messages, request_text
-from agents_loop.judging.sizes import check_limit
 from agents_loop.judging.trimming import ShownLimits, tighter
 from agents_loop.judging.verdict import (
     DONE_VERDICT_MARKER,
@@ -58,8 +57,7 @@ class AIJudgeLoopEvaluatorOptions:
     """How a judge is asked, and what the agent hears.
 
     Raises:
-        TypeError: `criteria` is a str, or holds something else than str; a limit is not an int; `feedback_filter` is
-            not callable; `verdict_fields` is a str; a number is none.
+        TypeError: `criteria` is a str, or holds something else than str; another option is not of its type.
         ConfigurationError: `chat_options` holds tools; `judge_sees`, `design` or a verdict's field is unknown; a limit
             is less than 200; a threshold or margin is not from 0 to 1; `samples` is less than 1; an option is not for
             the design.
@@ -110,8 +108,7 @@ class AIJudgeLoopEvaluatorOptions:
     """Names the fences: unguessable in use, fixed in a snapshot test."""
 
     def __post_init__(self) -> None:
-        if self.chat_options is not None and self.chat_options.tools:
-            raise ConfigurationError("chat_options must hold no tools: a judge is called without any")
+        check_judge_options(self)
         if isinstance(self.criteria, str):
             raise TypeError("criteria must be a sequence of str, not one str")
         for criterion in self.criteria or ():
@@ -120,12 +117,6 @@ class AIJudgeLoopEvaluatorOptions:
         check_fields(self.verdict_fields)
         check_confidence(self.confidence_threshold, self.confidence_margin, self.samples)
         self._check_design()
-        if self.feedback_filter is not None and not callable(self.feedback_filter):
-            raise TypeError(f"feedback_filter must be callable or None, not {self.feedback_filter!r}")
-        if self.judge_sees not in JUDGE_SEES:
-            raise ConfigurationError(f"judge_sees must be one of {', '.join(JUDGE_SEES)}, not {self.judge_sees!r}")
-        check_limit("max_answer_chars", self.max_answer_chars)
-        check_limit("max_conversation_chars", self.max_conversation_chars)
 
     def _check_design(self) -> None:
         if self.design not in JUDGE_DESIGNS:

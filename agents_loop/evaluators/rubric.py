@@ -13,8 +13,9 @@ from agents_loop.judging.asking import NoVerdict, ask, verdict_text
 from agents_loop.judging.contradictions import pointed_out
 from agents_loop.judging.feedback import FeedbackFilter, screen_feedback, screened
 from agents_loop.judging.fences import draw_nonce
+from agents_loop.judging.judge_options import check_judge_options
 from agents_loop.judging.policy import JudgeFailurePolicy
-from agents_loop.judging.prompt import CRITERIA_PLACEHOLDER, JUDGE_SEES, JudgeSees, fenced_message
+from agents_loop.judging.prompt import CRITERIA_PLACEHOLDER, JudgeSees, fenced_message
 from agents_loop.judging.rubric import (
     CriterionResult,
     CriterionVerdict,
@@ -24,7 +25,6 @@ from agents_loop.judging.rubric import (
     rubric_format,
 )
 from agents_loop.judging.shown import earlier_messages
-from agents_loop.judging.sizes import check_limit
 from agents_loop.judging.trimming import ShownLimits, tighter
 from agents_loop.judging.verdict import UNKNOWN_GAP
 from agents_loop.judging.voting import reaches
@@ -48,7 +48,7 @@ class RubricLoopEvaluatorOptions:
     """How a judge is asked about a rubric, and what the agent hears.
 
     Raises:
-        TypeError: `feedback_filter` is not callable; a limit is not an int.
+        TypeError: An option is not of its type.
         ConfigurationError: `chat_options` holds tools; `judge_sees` is unknown; a limit is less than 200;
             `score_threshold` is not from 0 to 1.
     """
@@ -79,14 +79,7 @@ class RubricLoopEvaluatorOptions:
     """Names the fences: unguessable in use, fixed in a snapshot test."""
 
     def __post_init__(self) -> None:
-        if self.chat_options is not None and self.chat_options.tools:
-            raise ConfigurationError("chat_options must hold no tools: a judge is called without any")
-        if self.feedback_filter is not None and not callable(self.feedback_filter):
-            raise TypeError(f"feedback_filter must be callable or None, not {self.feedback_filter!r}")
-        if self.judge_sees not in JUDGE_SEES:
-            raise ConfigurationError(f"judge_sees must be one of {', '.join(JUDGE_SEES)}, not {self.judge_sees!r}")
-        check_limit("max_answer_chars", self.max_answer_chars)
-        check_limit("max_conversation_chars", self.max_conversation_chars)
+        check_judge_options(self)
         threshold = self.score_threshold
         if threshold is not None:
             is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -83,6 +83,7 @@ async def ask(
         JudgeFailedError: The reply was cut off, refused, filtered or unreadable, and the policy is to raise.
         EvaluatorFailedError: The policy is to stop the run.
         Exception: What the client raised, as it was raised, where the policy is to raise.
+        TypeError: What the client gave is no `ChatResponse`.
     """
     asked, remedies = client, None
     while True:
@@ -98,7 +99,7 @@ async def ask(
         except Exception as error:  # noqa: BLE001 - the policy decides, and by default it raises it
             failure = failure_of_error(error, policy, retrying)
         else:
-            reading = read(response) if cause_of_finish(response.finish_reason) is None else None
+            reading = _read_whole(response, read)
             if reading is not None and reading.readable:
                 if is_counted:
                     _begin_anew(context, (id(client), id(policy)))
@@ -112,6 +113,13 @@ async def ask(
         if told is not None:
             return _ended(told, policy, context, (id(client), id(policy)) if is_counted else None)
         asked, messages, chat_options = remedies.client, remedies.messages, remedies.options
+
+
+def _read_whole(response: ChatResponse, read: Callable[[ChatResponse], R]) -> R | None:
+    """What a reply says, unless it ended early."""
+    if not isinstance(response, ChatResponse):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"a judge's client must give a ChatResponse, not {type(response).__name__}")
+    return read(response) if cause_of_finish(response.finish_reason) is None else None
 
 
 def count_together(

@@ -36,7 +36,8 @@ def probability(response: ChatResponse, yes: Iterable[str], no: Iterable[str], *
     Returns:
         `None` where the client gave no log probabilities, or neither word is likely there.
     """
-    tokens = cast("list[Any]", (response.additional_properties or {}).get("logprobs") or [])
+    given = (response.additional_properties or {}).get("logprobs")
+    tokens = cast("list[Any]", given) if isinstance(given, list) else []
     place = _place(tokens, after)
     if place is None:
         return None

@@ -49,7 +49,7 @@ class JudgeFailurePolicy:
 
     Raises:
         ConfigurationError: An action or a number that is none; `next_judge` without any.
-        TypeError: One of `next_judges` is no chat client.
+        TypeError: One of `next_judges` is no chat client; `sleep` or `draw` is not callable.
     """
 
     error: FailureActions = "raise"
@@ -102,6 +102,9 @@ class JudgeFailurePolicy:
             _check_count(name, getattr(self, name), least)
         for name in ("first_wait_s", "longest_wait_s", "timeout_s"):
             _check_seconds(name, getattr(self, name))
+        for name in ("sleep", "draw"):
+            if not callable(getattr(self, name)):
+                raise TypeError(f"{name} must be callable, not {getattr(self, name)!r}")
         if self.at_limit not in ("raise", "stop"):
             raise ConfigurationError(f"at_limit must be 'raise' or 'stop', not {self.at_limit!r}")
         judges = tuple([as_chat_client(judge, name="next_judges") for judge in self.next_judges])
