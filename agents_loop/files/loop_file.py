@@ -21,7 +21,7 @@ from agents_loop.loop.agent import LoopAgent
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.messages import ChatMessage, ChatRole
 from agents_loop.metering.budget import LoopBudget
-from agents_loop.metering.prices import Prices
+from agents_loop.metering.prices import PriceList, Prices
 
 _VARIABLES = {
     "generator": LOOP_VARIABLES - {"candidate"},
@@ -133,7 +133,7 @@ class LoopFile:
             max_iterations=cap,
             evaluate_final_iteration=True,
             budget=self._budgets(Limits(max_tokens, max_cost_usd, deadline_s), on_notice),
-            prices=prices,
+            prices=_prices_of(clients, prices),
             return_best=return_best,
         )
         return BuiltLoop(LoopAgent(generator, evaluator, options), message)
@@ -223,6 +223,16 @@ def load_loop_file(path: str | Path) -> LoopFile:
     if not isinstance(checked, Document):
         raise LoopFileError(source, checked)
     return LoopFile(source, tree, checked)
+
+
+def _prices_of(clients: Mapping[str, NamedChatClient], given: Prices | None) -> Prices:
+    """The prices, those by a name in the file also by that of the model that it stands for."""
+    known, prices = PriceList(given), dict(given or {})
+    for name, client in clients.items():
+        price = known.given_for((name,))
+        if price is not None and known.given_for((client.model_id,)) is None:
+            prices.setdefault(client.model_id, price)
+    return prices
 
 
 def _options(part: Part) -> ChatOptions:

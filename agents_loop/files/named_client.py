@@ -13,12 +13,13 @@ class NamedChatClient(ChatClient):
 
     Args:
         inner: The client that is called.
-        model_id: The model's name in the file.
+        name: The model's name in the file.
     """
 
-    def __init__(self, inner: ChatClient, model_id: str) -> None:
+    def __init__(self, inner: ChatClient, name: str) -> None:
         self.inner = inner
-        self.model_id = model_id
+        said: object = getattr(inner, "model_id", None)
+        self.model_id = said if isinstance(said, str) and said else name
 
     async def get_response(self, messages: Sequence[ChatMessage], options: ChatOptions | None = None) -> ChatResponse:
         """Ask the client."""

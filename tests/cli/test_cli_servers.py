@@ -30,6 +30,32 @@ def test_the_files_model_names_reach_the_server(command: Command, server: FaultS
     assert ran.json["usage"]["input_token_count"] == 30
 
 
+@pytest.mark.parametrize(
+    "prices",
+    [("--price", "asked-1=1,2"), ("--price", "poet-*=1,2", "--price", "critic-*=1,2")],
+    ids=["asked", "in the file"],
+)
+def test_a_model_in_place_of_the_files_is_priced_by_either_name(
+    command: Command, server: FaultServer, prices: tuple[str, ...]
+):
+    """`--max-cost`: a price counts under the name that the SPEC asks for, and under that in the file."""
+    server.add(Completion(content="d1", usage=usage(10, 2)), Completion(content=verdict(True), usage=usage(20, 3)))
+
+    ran = command("run", LIMERICK, "-i", "place=Delft", "--max-cost", "1", *prices, "--backend", "openai:asked-1", "-q")
+
+    assert (ran.code, ran.out, ran.err) == (0, "d1\n", "")
+
+
+def test_a_listed_model_in_place_of_the_files_needs_no_price(command: Command, server: FaultServer):
+    """`--max-cost`: what the list knows is enough, whatever the file calls the model."""
+    pytest.importorskip("genai_prices")
+    server.add(Completion(content="d1", usage=usage(10, 2)), Completion(content=verdict(True), usage=usage(20, 3)))
+
+    ran = command("run", LIMERICK, "-i", "place=Delft", "--max-cost", "1", "--backend", "openai:gpt-5-mini", "-q")
+
+    assert (ran.code, ran.out, ran.err) == (0, "d1\n", "")
+
+
 def test_a_wrong_key_is_1_and_one_line_without_the_key(command: Command, server: FaultServer, tmp_path: Path):
     """A rejected key is one line that says what to check, and no output shows the key, even if the server does."""
     server.default = Failure(401, f"Incorrect API key provided: {CANARY}.", code="invalid_api_key")
