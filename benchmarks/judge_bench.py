@@ -44,11 +44,10 @@ from agents_loop.errors import AgentsLoopError
 
 NONCE = "7c1f0e9ab35d4268"
 """Fixed, so that the same case is the same prompt and replies can be cached."""
-DESIGNS = ("requirements", "verdict", "verdict-confidence", "plain")
-"""`requirements` is what is measured without `--design`. `plain` is a first idea of a judge: no fences, no examples."""
+DESIGNS = ("requirements", "verdict", "verdict-confidence")
+"""`requirements` is what is measured without `--design`."""
 CONFIDENCE = 0.9
 """The threshold of `verdict-confidence`."""
-PLAIN = "Does the response fully answer the request? Reply as JSON: `answered`, a boolean, and `gapAnalysis`, a text."
 
 
 @dataclass(frozen=True)
@@ -156,20 +155,9 @@ def judge_of(design: str, client: ChatClient, threshold: float | None) -> AIJudg
             pass
         case "verdict-confidence":
             options = replace(options, confidence_threshold=CONFIDENCE if threshold is None else threshold)
-        case "plain":
-            return PlainJudge(client, replace(options, instructions=PLAIN))
         case _:
             raise SystemExit(f"there is no design {design!r}: {', '.join(DESIGNS)}")
     return AIJudgeLoopEvaluator(client, options)
-
-
-class PlainJudge(AIJudgeLoopEvaluator):
-    """Request and response one after the other, under headings that an answer can forge."""
-
-    def build_messages(self, context: LoopContext) -> list[ChatMessage]:
-        request, answer = context.initial_messages[0].text, context.last_response.text
-        shown = f"## Request\n{request}\n\n## Response\n{answer}"
-        return [ChatMessage("system", PLAIN), ChatMessage("user", shown)]
 
 
 async def judged(case: Case, design: str, client: MeasuringClient, threshold: float | None) -> Judged:
