@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -50,6 +51,13 @@ class LoopBudget:
             _check(name, getattr(self, name), int, "an int")
         for name in ("max_cost_usd", "deadline_s"):
             _check(name, getattr(self, name), int | float, "a number")
+        for name, kind, called in (
+            ("counts_cached_input", bool, "a bool"),
+            ("keeps_back_verdict", bool, "a bool"),
+            ("name", str, "a str"),
+        ):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} must be {called}, not {getattr(self, name)!r}")
         if self.on_estimate is not None and not callable(self.on_estimate):
             raise TypeError(f"on_estimate must be callable, not {self.on_estimate!r}")
 
@@ -59,5 +67,5 @@ def _check(name: str, limit: object, kind: object, called: str) -> None:
         return
     if not isinstance(limit, kind) or isinstance(limit, bool):  # pyright: ignore[reportArgumentType]
         raise TypeError(f"{name} must be {called}, not {limit!r}")
-    if not 0 < limit < float("inf"):  # pyright: ignore[reportOperatorIssue]
-        raise ConfigurationError(f"{name} must be more than 0, not {limit!r}")
+    if not 0 < limit <= sys.float_info.max:  # pyright: ignore[reportOperatorIssue] - a larger int is no float
+        raise ConfigurationError(f"{name} must be more than 0, not {limit!r:.40}, and a finite number")

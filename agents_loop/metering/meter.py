@@ -312,9 +312,17 @@ def _charge(phase: Phase, spending: Spending, call: Call, characters: Characters
         return None
     names = (answered, _model_asked(client, options))
     cost_of = phase.meter.prices.cost_of(names)
-    cost_usd = None if cost_of is None else cost_of(usage)
+    cost_usd = None if cost_of is None else cost_of(_divided(usage, tokens[0]))
     spending.end(phase.role, tokens, cost_usd or 0.0)
     return unknown_price(names[0] or names[1]) if cost_usd is None else None
+
+
+def _divided(usage: UsageDetails, tokens: int) -> UsageDetails:
+    """The usage itself or, where only the sum was reported, what it can be at most: output, but for known input."""
+    if usage.input_token_count is not None and usage.output_token_count is not None:
+        return usage
+    asked = min(usage.input_token_count or 0, tokens)
+    return UsageDetails(asked, tokens - asked)
 
 
 def _model_asked(client: Any, options: Any) -> str | None:

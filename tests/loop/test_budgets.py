@@ -129,6 +129,19 @@ async def test_money_is_counted_by_the_models_prices():
     assert (result.stop_reason, result.ledger.total.cost_usd) == (StopReason.BUDGET_EXCEEDED, 300)
 
 
+@pytest.mark.parametrize(("usage", "runs"), [(UsageDetails(None, None, 10), 3), (UsageDetails(9, None, 10), 9)])
+async def test_a_sum_alone_is_counted_as_output(usage: UsageDetails, runs: int):
+    """U2: a provider that reports no more than a total does not break a money budget; it is counted at its dearest."""
+    reply = ChatResponse("draft", usage=usage)
+    price = ModelPrice(input_usd_per_million=0, output_usd_per_million=1_000_000)
+    options = LoopAgentOptions(budget=LoopBudget(max_cost_usd=30), prices={"m": price}, max_iterations=9)
+    marker = CompletionMarkerLoopEvaluator("DONE")
+    result = LoopResult.of(await LoopAgent(ChatClientAgent(model(reply)), marker, options).run("go"))
+    assert result is not None
+    assert (result.output, len(result.iterations)) == ("draft", runs)
+    assert result.ledger.total.cost_usd is None
+
+
 async def test_tools_stop_at_the_budget_too():
     """U2: checked before each round; the unfinished iteration is none, the one before it is the answer."""
     ran: list[int] = []
@@ -417,6 +430,10 @@ async def test_what_was_spent_goes_on_after_an_approval():
         (lambda: LoopBudget(max_cost_usd=math.nan), ConfigurationError, "max_cost_usd must be more than 0"),
         (lambda: LoopBudget(deadline_s="1"), TypeError, "deadline_s must be a number"),
         (lambda: LoopBudget(max_model_calls=True), TypeError, "max_model_calls must be an int"),
+        (lambda: LoopBudget(deadline_s=10**400), ConfigurationError, "deadline_s must be .* a finite number"),
+        (lambda: LoopBudget(max_tokens=1, name=None), TypeError, "name must be a str"),
+        (lambda: LoopBudget(max_tokens=1, keeps_back_verdict="no"), TypeError, "keeps_back_verdict must be a bool"),
+        (lambda: LoopBudget(max_tokens=1, counts_cached_input=0), TypeError, "counts_cached_input must be a bool"),
         (lambda: LoopBudget(max_tokens=1, on_estimate=1), TypeError, "on_estimate must be callable"),
         (lambda: LoopAgentOptions(budget=1), TypeError, "budget must be a LoopBudget"),
         (lambda: LoopAgentOptions(resume_budget=[1]), TypeError, "resume_budget must be a LoopBudget"),
