@@ -57,6 +57,9 @@ def command_check(
     """
     arguments = _checked_command(command)
     written = dict(files or {})
+    for path, text in written.items():
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"files must hold the text of {path!r} as a str, not {type(text).__name__}")
     for path in [*written, *([] if answer_file is None else [answer_file])]:
         if not path.strip() or Path(path).is_absolute() or ".." in Path(path).parts:
             raise ConfigurationError(f"a file must lie in the new directory, with a relative path, not {path!r}")

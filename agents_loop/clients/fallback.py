@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from agents_loop.adapting import ChatClientLike, as_chat_client
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
@@ -20,6 +20,7 @@ from agents_loop.messages import (
     UsageDetails,
     sum_usage,
 )
+from agents_loop.streams import close_stream
 
 FALLBACK_PROPERTY: Final = "fallback"
 """Where a response's `additional_properties` say who answered."""
@@ -88,8 +89,9 @@ class FallbackChatClient(ChatClient):
         """
         failed = _Failed()
         for number, client in enumerate(self.clients):
-            stream = cast("AsyncGenerator[ChatResponseUpdate, None]", client.get_streaming_response(messages, options))
-            async with aclosing(stream):
+            stream = client.get_streaming_response(messages, options)
+            async with AsyncExitStack() as closing:
+                closing.push_async_callback(close_stream, stream)
                 held: list[ChatResponseUpdate] = []
                 try:
                     async for update in stream:
