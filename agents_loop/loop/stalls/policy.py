@@ -52,7 +52,7 @@ class StallPolicy:
     run takes the next step of the ladder; at the end of the ladder it takes the last one again.
 
     Raises:
-        TypeError: A signal or a step is none.
+        TypeError: A signal or a step is none, or a signal has no name.
         ConfigurationError: There is no signal or no step; the ladder does not end with a `StopStep` or an
             `AskPersonStep`.
     """
@@ -73,6 +73,10 @@ class StallPolicy:
             if not given:
                 raise ConfigurationError(f"{name} must not be empty: without a policy nothing is looked for")
             object.__setattr__(self, name, tuple(given))  # pyright: ignore[reportUnknownArgumentType]
+        for signal in self.signals:
+            name: object = getattr(signal, "name", None)
+            if not isinstance(name, str) or not name.strip():
+                raise TypeError(f"a StallSignal needs a name, and {type(signal).__name__}.name is {name!r}")
         if not isinstance(self.ladder[-1], StopStep | AskPersonStep):
             raise ConfigurationError("ladder must end with a StopStep or an AskPersonStep: a stuck run has to end")
 

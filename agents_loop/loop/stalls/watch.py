@@ -73,5 +73,7 @@ class StallWatch:
             if count >= repeats and is_alike(iterations[-repeats:]):
                 step = self._policy.ladder[min(self.steps, len(self._policy.ladder) - 1)]
                 self.steps += 1
+                if isinstance(step, AnotherAgentStep):
+                    iterations.clear()  # what another agent did says nothing of this one
                 return Stall(signal, step)
         return None

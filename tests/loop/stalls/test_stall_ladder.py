@@ -22,6 +22,7 @@ from agents_loop import (
     SameFeedbackSignal,
     StallNoticed,
     StallPolicy,
+    StallSignal,
     StopReason,
     StopStep,
     accept_answer,
@@ -154,6 +155,30 @@ async def test_another_agent(invoke: Way):
     assert (result.stop_reason, result.output, len(first.calls)) == (StopReason.SATISFIED, "done", 2)
     assert second.inputs == [["the request", "## Feedback\n\n- more\n- more"], ["more"]]
     assert result.session is second.sessions[0] is second.created[0]
+
+
+async def test_another_agent_is_not_measured_by_the_first(invoke: Way):
+    """What the agent before it did and heard is no stall of another agent: the signals are looked for anew."""
+    other = RecordingAgent(answer=lambda call, number: "done" if number == 3 else f"draft {number}")
+    ladder = options(AnotherAgentStep(other), StopStep(), signals=[SameAnswerSignal(2), SameFeedbackSignal(3)])
+    result = await ended(invoke, LoopAgent(stuck(), evaluator(), ladder))
+    assert (result.stop_reason, result.output) == (StopReason.SATISFIED, "done")
+    assert [record.stall for record in result.iterations] == [None, "same_answer", None, None, None]
+
+
+class Nameless(StallSignal):
+    """A signal that does not say what it is called."""
+
+    observation = "something"
+
+    def is_alike(self, iterations: Any) -> bool:
+        return True
+
+
+def test_a_signal_without_a_name_is_refused_before_a_run():
+    """Signals are named in records and reasons, so one without a name is an error at once, not when it is true."""
+    with pytest.raises(TypeError, match="needs a name, and Nameless"):
+        StallPolicy(signals=[Nameless(2)])
 
 
 async def test_a_callers_session_is_written_down_for_a_fresh_context_alone(invoke: Way):
