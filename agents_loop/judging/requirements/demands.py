@@ -8,11 +8,11 @@ from typing import Final
 
 from agents_loop.judging.fences import unused_nonce
 from agents_loop.judging.requirements.demand import names_of
-from agents_loop.judging.requirements.wording import content_words, is_covered, told_part
+from agents_loop.judging.requirements.wording import asking_part, content_words, is_covered, told_part
 from agents_loop.messages import ChatMessage, ChatRole
 
-MOST_DEMANDS: Final = 12
-"""More than these are not asked about: a list that long is no list of demands."""
+MOST_DEMANDS: Final = 24
+"""More questions than these are not asked: what is left is the last one, all of it together."""
 _LONGEST = 160
 _LEAST_SHARED: Final = 0.75
 """How much of a demand must be in the request's own words; the rest is made up, or carries the request out."""
@@ -71,13 +71,16 @@ def read_demands(reply: str, request: str) -> list[str]:
     """The demands that a model listed, as far as they are the request's own; and the clauses that it left out.
 
     A line that is not in the request's words is not a demand. A clause of the request of which no demand has anything
-    is one by itself, so that nothing is lost with what the model overlooked.
+    is one by itself, so that nothing is lost with what the model overlooked; but not a clause of the text that the
+    request wants to have worked on.
     """
     told = told_part(request)
     lines = [_NUMBERING.sub("", line).strip(" .;") for line in reply.splitlines()]
     listed = [line for line in lines if 0 < len(line) <= _LONGEST and _is_of(line, told)]
-    demands = [part for demand in [*listed, *_left_out(listed, told)] for part in _parts(demand)]
-    return list(dict.fromkeys(demands))[:MOST_DEMANDS]
+    left_out = _left_out(listed, asking_part(request))
+    demands = list(dict.fromkeys(part for demand in [*listed, *left_out] for part in _parts(demand)))
+    rest = demands[MOST_DEMANDS - 1 :]
+    return demands if len(rest) < 2 else [*demands[: MOST_DEMANDS - 1], "; ".join(rest)]  # noqa: PLR2004 - one is itself
 
 
 def _parts(demand: str) -> list[str]:
@@ -97,7 +100,7 @@ def _is_of(line: str, told: str) -> bool:
 
 def _left_out(demands: Sequence[str], told: str) -> list[str]:
     """Clauses of which most words are in no demand. Numbers and "for pancakes" alone demand nothing."""
-    clauses = [clause.strip(" .,:;") for clause in _CLAUSE.split(told)]
+    clauses = [clause.strip(" .,:;-*•") for clause in _CLAUSE.split(told)]
     return [clause for clause in clauses if _says_something(clause) and not is_covered(clause, demands)]
 
 

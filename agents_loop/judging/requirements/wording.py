@@ -10,13 +10,31 @@ QUOTED: Final = re.compile(
     r"(?<!\w)(['\"])(?=\S).{1,600}?(?<=\S)\1(?!\w)|[\u201c\u2018\u00ab].{1,600}?[\u201d\u2019\u00bb]", re.DOTALL
 )
 _CODE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
+_TO_WORK_ON: Final = (
+    "translat|summari[sz]|proofread|rewrit|re-?write|rephras|paraphras|correct|fix|edit|shorten|simplif|improv|polish"
+    "|review|classif|convert|explain|extract|refactor|debug|analy[sz]"
+)
 _WORKED_ON: Final = re.compile(
-    r"(?P<order>\b(?:translat|summari[sz]|proofread|rewrit|re-?write|rephras|paraphras|correct|fix|edit|shorten|simplif|improv|polish|"
-    r"review|classif|convert|turn|explain|extract|refactor|debug|analy[sz])\w*\b[^:.!?\n]{0,120}"
-    r"(?<!columns)(?<!keys)(?<!fields)(?<!rules)(?<!limits)(?<!format)(?<!requirements):)(?:[ \t]+[^\n]*|[ \t]*\n.*)",
+    rf"(?P<order>\b(?:{_TO_WORK_ON}|turn)\w*\b[^:.!?\n]{{0,120}}"
+    r"(?<!columns)(?<!keys)(?<!fields)(?<!rules)(?<!limits)(?<!format)(?<!requirements):)"
+    r"(?:[ \t]+(?!\0)[^\n]*|[ \t]*\n(?!\s*\0).*)",
     re.IGNORECASE | re.DOTALL,
 )
 """What stands after "Translate into French:" is what is to be worked on."""
+_WORKED_ON_BELOW: Final = re.compile(
+    rf"(?P<order>\b(?:{_TO_WORK_ON})\w*\b[^\n]*"
+    r"\b(?:below|following|this|these)\b[^\n]*)\n[ \t]*\n(?!\s*\0).*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""So is what stands below "Fix the typos in the text below"."""
+_LAST_ORDER: Final = re.compile(
+    r"\n[ \t]*\n(?:please |also |then )?(?:use|keep|give|write|include|add|output|return|reply|name|mention|answer"
+    r"|limit|make|end|do|don't|in|at most|no more|exactly)\b[^\n]*\s*\Z",
+    re.IGNORECASE,
+)
+"""What is asked for once more after that text."""
+_MATERIAL: Final = "\0"
+"""Stands where code or a quotation stood, which is what is to be worked on."""
 _LONG_QUOTATION: Final = 30
 """Characters from which on a quotation is material rather than a name."""
 _COVERED: Final = 1 / 3
@@ -41,14 +59,30 @@ def read_part(request: str) -> str:
 
 def without_material(request: str) -> str:
     """The request without what it quotes, its code, and the text that it wants to have worked on."""
-    told = _CODE.sub("\n", read_part(request))
-    return _WORKED_ON.sub(r"\g<order>", QUOTED.sub(lambda quoted: " " * len(quoted.group()), told))
+    return _without_work(QUOTED.sub(_MATERIAL, _CODE.sub(f"{_MATERIAL}\n", read_part(request))))
+
+
+def _without_work(told: str) -> str:
+    last = _LAST_ORDER.search(told)
+    body, end = (told, "") if last is None else (told[: last.start()], told[last.start() :])
+    for worked_on in (_WORKED_ON, _WORKED_ON_BELOW):
+        body = worked_on.sub(r"\g<order>", body)
+    return (body + end).replace(_MATERIAL, " ")
 
 
 def told_part(request: str) -> str:
     """The request without its longer quotations: these are material, and demand nothing."""
-    told = QUOTED.sub(lambda found: found.group() if len(found.group()) < _LONG_QUOTATION else " ", read_part(request))
-    return _SPACES.sub(" ", told)
+    return _SPACES.sub(" ", _without_long_quotations(read_part(request), " "))
+
+
+def _without_long_quotations(request: str, instead: str) -> str:
+    return QUOTED.sub(lambda found: found.group() if len(found.group()) < _LONG_QUOTATION else instead, request)
+
+
+def asking_part(request: str) -> str:
+    """The request without its longer quotations, its code, and the text that it wants to have worked on."""
+    told = _CODE.sub(f"{_MATERIAL}\n", read_part(request))
+    return _SPACES.sub(" ", _without_work(_without_long_quotations(told, _MATERIAL)))
 
 
 def content_words(text: str) -> list[str]:

@@ -108,3 +108,32 @@ def test_what_code_counts_is_not_asked(demand, left):
     """A model is asked about the rest of a demand, if there is any."""
     counted = countable_demands("Write exactly three sentences on order number 4471.")
     assert without_counted(demand, counted) == left
+
+
+@pytest.mark.parametrize(
+    ("request_text", "demands"),
+    [
+        (
+            "Summarise the text below.\n\nThe ship sank. Nobody was hurt.\n\nUse at most 9 words.",
+            ["Summarise the text below", "Use at most 9 words"],
+        ),
+        ("Translate into French: The library closes, and the garden opens.", ["Translate into French"]),
+        ("Fix this code:\n```python\ndef load(x):\n    return missing\n```\nAdd a test.", ["Fix this code", "a test"]),
+        (
+            "Shorten it:\n'The library closes at six, and the garden opens.'\nUse 9 words.",
+            ["Shorten it", "Use 9 words"],
+        ),
+        ("Write a plan:\n- the owner\n- a budget", ["a plan", "the owner", "a budget"]),
+    ],
+)
+def test_what_is_worked_on_demands_nothing(request_text, demands):
+    """Clauses of a text that is to be summarised, translated or mended are no demands; those around it are."""
+    assert read_demands("", request_text) == demands
+
+
+def test_no_demand_is_lost():
+    """Of more demands than are asked one by one, the last question holds the rest."""
+    things = [f"thing{number}" for number in range(30)]
+    found = read_demands("\n".join(things), ", ".join(things))
+    assert len(found) == 24
+    assert found[-1] == "; ".join(things[23:])
