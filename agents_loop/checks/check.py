@@ -11,10 +11,14 @@ from agents_loop.loop.answer import answer_text
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
+from agents_loop.messages import JsonValue
 from agents_loop.templates import fill
 
 Finding: TypeAlias = bool | str | None
 """`True` or `None`: nothing is wrong; `False`: the check fails; a str: it fails, and that is what is wrong."""
+
+_PASSED_AT = "_agents_loop.check"
+"""Where a run keeps in which iteration each check was first passed."""
 Examine: TypeAlias = Callable[[str], Finding | Awaitable[Finding]]
 
 
@@ -22,8 +26,8 @@ class Check(LoopEvaluator):
     """Asks for no more if the answer passes a check, and otherwise goes on with what is wrong.
 
     Usable alone, in a `PanelLoopEvaluator`, and as evidence of an `EvidenceLoopEvaluator`. Made by `check` and by the
-    functions for common checks. An exception of the check is no verdict: it ends the run, and has a note that names the
-    check.
+    functions for common checks. If an earlier answer of the run passed it, the feedback says so. An exception of the
+    check is no verdict: it ends the run, and has a note that names the check.
 
     Args:
         name: What the check is called in feedback, evidence and records.
@@ -71,9 +75,14 @@ class Check(LoopEvaluator):
         except Exception as error:
             error.add_note(f"raised in the check {self.name!r}")
             raise
-        details = {"check": self.name, "passed": problem is None, "problem": problem}
+        details: dict[str, JsonValue] = {"check": self.name, "passed": problem is None, "problem": problem}
+        passed_at: dict[int, int] = context.additional_properties.setdefault(_PASSED_AT, {})
         if problem is None:
+            passed_at.setdefault(id(self), context.iteration)
             return LoopEvaluation.stop(details=details)
+        if passed_at.get(id(self), context.iteration) < context.iteration:
+            details["regressed"] = True
+            problem = f"{problem} (an earlier answer passed this)"
         values = {self.CHECK_PLACEHOLDER: self.name, self.PROBLEM_PLACEHOLDER: problem}
         return LoopEvaluation.continue_(fill(self._template, values), details=details)
 

@@ -15,6 +15,7 @@ from agents_loop import (
     FunctionCallContent,
     FunctionResultContent,
     LoopAgent,
+    LoopAgentOptions,
     LoopContext,
     LoopResult,
     MissingExtraError,
@@ -323,3 +324,20 @@ def test_pydantic_names():
     assert pydantic_check(list[Line]).name == "valid JSON of the type"
     with pytest.raises(TypeError, match="model"):
         pydantic_check(None)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_check_that_was_passed_before_is_named_as_a_regression(*, streaming):
+    """B3: what passed and fails now is named to the agent, and recorded; what never passed is not."""
+    drafts = ["tea", "milk", "cups", "tea, milk and cups"]
+    checks = [check("tea", lambda text: "tea" in text), check("milk", lambda text: "milk" in text)]
+    loop = LoopAgent(ChatClientAgent(ScriptedChatClient(drafts)), checks, LoopAgentOptions(evaluation_mode="all"))
+    result = LoopResult.of(await (loop.run_streaming("go").final_response() if streaming else loop.run("go")))
+    tea, milk = [f'Your answer fails the check "{name}": it is not met' for name in ("tea", "milk")]
+    before = " (an earlier answer passed this)"
+    heard = [record.input[-1].text for record in result.iterations[1:]]
+    assert heard == [milk, tea + before, f"{tea}{before}\n\n{milk}{before}"]
+    assert [word.details.get("regressed") for word in result.iterations[2].evaluations] == [True, True]
+
+    again = LoopResult.of(await LoopAgent(ChatClientAgent(ScriptedChatClient(["cups", *drafts])), checks).run("go"))
+    assert again.iterations[1].input[-1].text == 'Your answer fails the check "tea": it is not met'
