@@ -80,13 +80,14 @@ def probe_messages(
 
 
 def _user(answer: Sequence[Piece], demand: str, nonce: str, evidence: Sequence[str] = ()) -> ChatMessage:
-    text, asked = f"text_{nonce}>", f"demand_{nonce}>"
-    checked = ["\nWhat a program checked in it:\n" + "\n".join(evidence)] if evidence else []
+    text, asked, checked = f"text_{nonce}>", f"demand_{nonce}>", f"checks_{nonce}>"
+    results = "\n".join(evidence)
+    shown = f"What a program checked in the text:\n<{checked}\n{results}\n</{checked}\n\n" if evidence else ""
     before, after = (
         f"<{text}\n",
-        f"\n</{text}\n\n<{asked}\n{demand}\n</{asked}\n\nDoes the text fulfil the demand? Reply yes or no.",
+        f"\n</{text}\n\n{shown}<{asked}\n{demand}\n</{asked}\n\nDoes the text fulfil the demand? Reply yes or no.",
     )
-    return ChatMessage(ChatRole.USER, joined([before, *spaced(answer), *checked, after]))
+    return ChatMessage(ChatRole.USER, joined([before, *spaced(answer), after]))
 
 
 def read_probe(response: ChatResponse) -> Probe:
