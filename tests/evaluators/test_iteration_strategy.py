@@ -223,12 +223,18 @@ async def test_the_budget_of_the_loop_is_heeded(budget, mine, rule, left):
 
 async def test_the_deadline_of_the_loop_is_heeded():
     """Strategy: the loop's own deadline feeds the decision, also that of a loop around it."""
-    counter = itertools.count()
+    now = [0.0]
+
+    def reply(call, number):
+        now[0] += 5
+        return f"draft {number}"
 
     def clock() -> float:
-        return float(next(counter))
+        return now[0]
 
-    inner = LoopAgent(RecordingAgent(), strategy(scripted(needs("a"), needs("b"))), LoopAgentOptions(clock=clock))
+    inner = LoopAgent(
+        RecordingAgent(answer=reply), strategy(scripted(needs("a"), needs("b"))), LoopAgentOptions(clock=clock)
+    )
     outer = LoopAgent(inner, says(), LoopAgentOptions(budget=LoopBudget(deadline_s=13), clock=clock))
     result = LoopResult.of(await outer.run("go"))
     assert result.stop_reason == StopReason.PENDING_INPUT
