@@ -296,6 +296,8 @@ async def time_runs_out(after: Coroutine[Any, Any, object]) -> AsyncIterator[Non
 
     async def jump() -> None:
         await after
+        while all(timer.cancelled() for timer in loop._scheduled):  # type: ignore[attr-defined]  # noqa: ASYNC110 - no limit is set yet
+            await asyncio.sleep(0)
         loop.time = lambda: real() + 1_000_000  # type: ignore[method-assign]
 
     jumping = asyncio.create_task(jump())
