@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 
 from agents_loop.agent import AgentSession, AIAgent
 from agents_loop.errors import ConfigurationError
+from agents_loop.gathering import gathered
 from agents_loop.ids import new_id
 from agents_loop.messages import (
     Content,
@@ -99,15 +99,7 @@ class Toolbox:
 
         if len(calls) == 1:
             return [await run_one(0, calls[0])]
-        tasks = [asyncio.ensure_future(run_one(number, call)) for number, call in enumerate(calls)]
-        try:
-            return await asyncio.gather(*tasks)
-        finally:
-            left = [task for task in tasks if not task.done()]
-            for task in left:
-                task.cancel()
-            if left:
-                await asyncio.gather(*left, return_exceptions=True)
+        return await gathered([run_one(number, call) for number, call in enumerate(calls)])
 
     async def _run(self, call: FunctionCallContent, agent: AIAgent, session: AgentSession) -> FunctionResultContent:
         function = self._functions.get(call.name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from agents_loop.agent import AgentResponse
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
 from agents_loop.errors import ConfigurationError
+from agents_loop.gathering import gathered
 from agents_loop.judging.asking import NoVerdict, ask, count_together, verdict_text
 from agents_loop.judging.logprobs import with_logprobs
 from agents_loop.judging.policy import JudgeFailurePolicy
@@ -86,14 +86,15 @@ class RequirementsJudge:
         undecided = [one.demand for one in demands.counted if one.demand not in decided]
         undecided = [demand for demand in undecided if not _is_part_of_one(demand, demands.asked)]
         asked = [demand for demand in dict.fromkeys([*demands.asked, *undecided]) if demand not in decided]
-        probes = await _all([self._probe(demand, request, answer, context) for demand in asked])
+        probes = await gathered([self._probe(demand, request, answer, context) for demand in asked])
         failed = next((probe for probe in probes if isinstance(probe, NoVerdict)), None)
+        read = [probe for probe in probes if isinstance(probe, Probe)]
         if probes:
-            readable = all(probe.readable for probe in probes if isinstance(probe, Probe))
+            readable = all(probe.readable for probe in read)
             count_together(self._client, self._policy, context, failed, readable=readable)
         if failed is not None:
             return failed
-        for demand, probe in zip(asked, probes, strict=True):
+        for demand, probe in zip(asked, read, strict=True):
             score = float(probe.met) if probe.probability is None else probe.probability
             findings.append(Finding(demand, score, readable=probe.readable))
         return opinion_of(findings, self._threshold)
@@ -177,19 +178,6 @@ def _delivered(piece: Piece, request: str) -> Piece:
 def _read_listing(request: str) -> Callable[[ChatResponse], Demands]:
     def read(response: ChatResponse) -> Demands:
         demands = read_demands(verdict_text(response), request)
-        return Demands((), demands or [request], readable=True)
+        return Demands((), demands or [request])
 
     return read
-
-
-async def _all(calls: Sequence[Awaitable[Any]]) -> list[Any]:
-    """The results of calls at once; the first error cancels the others and waits for them."""
-    tasks = [asyncio.ensure_future(call) for call in calls]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        left = [task for task in tasks if not task.done()]
-        for task in left:
-            task.cancel()
-        if left:
-            await asyncio.gather(*left, return_exceptions=True)
