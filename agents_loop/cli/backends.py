@@ -13,6 +13,7 @@ from agents_loop.chat_client import ChatClient
 from agents_loop.cli.scripted import Script
 from agents_loop.cli.text import as_utf8
 from agents_loop.errors import ConfigurationError
+from agents_loop.files.named_client import NamedChatClient
 from agents_loop.metering.prices import ModelPrice, PriceList, Prices
 
 Kind: TypeAlias = Literal["openai", "azure", "local", "scripted"]
@@ -97,7 +98,7 @@ class Backends:
         self.prices = dict(prices)
         """The caller's, and those of models that nobody is paid for: the local ones, and scripted ones whose names are
         not those of models with a price."""
-        self._clients: dict[str, tuple[Spec, ChatClient]] = {}
+        self._clients: dict[str, tuple[Spec, NamedChatClient]] = {}
         self._scripts: dict[Path, Script] = {}
         for spec in [self._default, *[route.spec for route in self._routes]]:
             if spec is not None and spec.kind == "scripted":
@@ -110,11 +111,11 @@ class Backends:
             ConfigurationError: A key, an address, a model or an extra is missing.
         """
         spec = self._spec_for(model)
-        client = self._make(spec, model)
+        client = NamedChatClient(self._make(spec, model), model)
         self._clients[model] = (spec, client)
         known = PriceList(self.prices)
         if spec.kind == "local" and known.given_for((model,)) is None:
-            self.prices |= {model: _FREE, str(getattr(client, "model_id", model)): _FREE}
+            self.prices |= {model: _FREE, client.model_id: _FREE}
         elif spec.kind == "scripted" and known.cost_of((model,)) is None:
             self.prices[model] = _FREE
         return client
@@ -122,6 +123,18 @@ class Backends:
     def kind_of(self, model: str | None) -> str | None:
         """The kind of backend that answers for a model's name."""
         return self._clients[model][0].kind if model in self._clients else None
+
+    def name_of_failure(self, error: BaseException) -> str | None:
+        """The model's name whose call raised the error, or what it comes from."""
+        raised = {id(client.failure): name for name, (_, client) in self._clients.items() if client.failure is not None}
+        seen: set[int] = set()
+        current: BaseException | None = error
+        while current is not None and id(current) not in seen:
+            if id(current) in raised:
+                return raised[id(current)]
+            seen.add(id(current))
+            current = current.__cause__ or current.__context__
+        return None
 
     def unused_routes(self) -> list[str]:
         """The patterns of `--model` that no model's name matched."""
@@ -134,7 +147,7 @@ class Backends:
     async def aclose(self) -> None:
         """Close the clients' connections."""
         for _, client in self._clients.values():
-            close = cast("Any", getattr(client, "aclose", None))
+            close = cast("Any", getattr(client.inner, "aclose", None))
             if close is not None:
                 await close()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +15,16 @@ from agents_loop.cli.display import Display, choose_display
 from agents_loop.cli.exit_codes import OF_STOP_REASON, ExitCode
 from agents_loop.cli.explaining import debug_text, explain
 from agents_loop.cli.local_models import local_client
+from agents_loop.cli.option_values import parse_inputs, parse_prices
 from agents_loop.cli.people import AskPerson, person_at_terminal
 from agents_loop.cli.streams import say_error, write_err, write_out
-from agents_loop.cli.text import as_utf8, one_line, redact
+from agents_loop.cli.text import one_line, redact
 from agents_loop.cli.trace import TraceWriter
 from agents_loop.errors import ConfigurationError
-from agents_loop.files import BuiltLoop, LoopFile, load_loop_file
+from agents_loop.files import BuiltLoop, LoopFile, RunSettings, load_loop_file
 from agents_loop.loop.events import LoopEvent, LoopStopped
 from agents_loop.loop.result import LoopResult, StopReason, result_to_json
 from agents_loop.messages import ChatMessage
-from agents_loop.metering.prices import ModelPrice
-
-_MOST_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +44,21 @@ class RunRequest:
     trace: Path | None = None
     as_json: bool = False
     quiet: bool = False
+    allow_imports: bool = False
     debug: bool = False
+
+    def settings(self, backends: Backends, display: Display) -> RunSettings:
+        """What it says of the run itself."""
+        return RunSettings(
+            max_iterations=self.max_iterations,
+            max_tokens=self.max_tokens,
+            max_cost_usd=self.max_cost_usd,
+            deadline_s=self.deadline_s,
+            return_best=self.return_best,
+            allow_imports=self.allow_imports,
+            prices=backends.prices,
+            on_notice=lambda text: display.notice(f"notice: {text}"),
+        )
 
 
 class Observer(Protocol):
@@ -78,23 +89,13 @@ def run_file(request: RunRequest) -> int:
         local_client=local_client,
         prices=parse_prices(request.prices),
     )
-    built = loop_file.build(
-        inputs,
-        backends.client_for,
-        max_iterations=request.max_iterations,
-        max_tokens=request.max_tokens,
-        max_cost_usd=request.max_cost_usd,
-        deadline_s=request.deadline_s,
-        return_best=request.return_best,
-        prices=backends.prices,
-        on_notice=lambda text: display.notice(f"notice: {text}"),
-    )
+    built = loop_file.build(inputs, backends.client_for, request.settings(backends, display))
     _give_notices(display, loop_file, inputs, backends)
     observers: list[Observer] = [display]
     if request.trace is not None:
         observers.append(TraceWriter(request.trace, lambda text: write_err(f"warning: {text}\n")))
     run = _Run(built, backends, observers, streaming=display.is_live, ask_person=person_at_terminal())
-    return _finish(request, loop_file, run, backends, run.to_the_end())
+    return _finish(request, run, backends, run.to_the_end())
 
 
 class _Run:
@@ -136,10 +137,10 @@ class _Run:
 
         The person is asked outside of the event loop, in which an interrupt would wait for the end of the line.
         """
-        message, session = self._built.message, None
-        while message is not None:
-            runner.run(self._drive(message, session))
-            message, session = self._answer(), None if self.result is None else self.result.session
+        runner.run(self._drive(self._built.message, None))
+        while (answer := self._answer()) is not None:
+            assert self.result is not None  # noqa: S101 - it is the one that asks
+            runner.run(self._drive(answer, self.result.session))
 
     def _answer(self) -> ChatMessage | None:
         """What a person says to the question that the run waits for; `None` if it waits for none, or nobody answers."""
@@ -148,7 +149,7 @@ class _Run:
             return None
         return self._ask_person(redact(result.stop_detail or ""))
 
-    async def _drive(self, message: ChatMessage, session: AgentSession | None) -> None:
+    async def _drive(self, message: ChatMessage | None, session: AgentSession | None) -> None:
         events = None
         try:
             async with self._built.agent.events(message, session=session, streaming=self._streaming) as events:
@@ -166,9 +167,7 @@ class _Run:
             observer.on_event(event)
 
 
-def _finish(
-    request: RunRequest, loop_file: LoopFile, run: _Run, backends: Backends, error: BaseException | None
-) -> int:
+def _finish(request: RunRequest, run: _Run, backends: Backends, error: BaseException | None) -> int:
     if run.result is not None:
         _write_result(run.result, as_json=request.as_json)
         if run.result.stop_reason in (StopReason.BUDGET_EXCEEDED, StopReason.DEADLINE):
@@ -178,17 +177,9 @@ def _finish(
     if error is not None and not isinstance(error, KeyboardInterrupt):
         if request.debug:
             write_err(debug_text(error))
-        model = _last_model(loop_file, run.result)
+        model = backends.name_of_failure(error)
         say_error(explain(error, model=model, backend=backends.kind_of(model)))
     return _exit_code(run.result, error)
-
-
-def _last_model(loop_file: LoopFile, result: LoopResult | None) -> str | None:
-    """The model of the latest call, by its name in the file."""
-    if result is None or not result.ledger:
-        return None
-    node = loop_file.node
-    return node.generator.model if result.ledger[-1].role == "agent" else node.evaluator.model
 
 
 def _exit_code(result: LoopResult | None, error: BaseException | None) -> ExitCode:
@@ -209,74 +200,6 @@ def _write_result(result: LoopResult, *, as_json: bool) -> None:
         write_out(f"{json.dumps(fields, ensure_ascii=False)}\n")
     elif result.iterations:
         write_out(f"{result.output}\n")
-
-
-def parse_inputs(given: Sequence[str]) -> dict[str, str]:
-    """The `KEY=VALUE`s of the command line.
-
-    Raises:
-        ConfigurationError: One is none, or a key is given twice.
-    """
-    inputs: dict[str, str] = {}
-    for written in given:
-        text = as_utf8(written, f"the input {written.partition('=')[0]!r}")
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise ConfigurationError(f"-i {text!r} must be KEY=VALUE, such as topic='morning fog'")
-        if key in inputs:
-            raise ConfigurationError(f"the input {key!r} is given twice")
-        inputs[key] = value
-    return inputs
-
-
-def parse_count(option: str, text: str | None) -> int | None:
-    """The whole number of an option such as `--max-iterations`.
-
-    Raises:
-        ConfigurationError: It is none, or less than 1.
-    """
-    if text is None:
-        return None
-    if not text.strip().isdecimal() or len(text) > _MOST_DIGITS or int(text) < 1:
-        raise ConfigurationError(f"{option} must be a whole number of at least 1, not {text!r}")
-    return int(text)
-
-
-def parse_amount(option: str, text: str | None, unit: str) -> float | None:
-    """The number of an option such as `--max-cost`.
-
-    Raises:
-        ConfigurationError: It is none, or not more than 0.
-    """
-    if text is None:
-        return None
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = 0.0
-    if not 0 < amount < math.inf:
-        raise ConfigurationError(f"{option} must be a number of {unit} above 0, such as 0.5, not {text!r}")
-    return amount
-
-
-def parse_prices(given: Sequence[str]) -> dict[str, ModelPrice]:
-    """The `NAME=IN,OUT`s of the command line.
-
-    Raises:
-        ConfigurationError: One is none.
-    """
-    prices: dict[str, ModelPrice] = {}
-    for written in given:
-        name, _, amounts = as_utf8(written, "--price").rpartition("=")
-        try:
-            asked, answered = [float(amount) for amount in amounts.split(",")]
-            prices[name] = ModelPrice(input_usd_per_million=asked, output_usd_per_million=answered)
-        except ValueError:  # a ConfigurationError is one too
-            name = ""
-        if not name:
-            said = f"--price {written!r} must be NAME=IN,OUT, such as 'gpt-5-mini=0.25,2' (US dollars a million tokens)"
-            raise ConfigurationError(said)
-    return prices
 
 
 def _give_notices(display: Display, loop_file: LoopFile, inputs: dict[str, str], backends: Backends) -> None:

@@ -4,8 +4,21 @@ It needs the extra `cli` (Jinja2 and PyYAML); importing it without raises `Missi
 """
 
 from agents_loop.files.inputs import InputError
-from agents_loop.files.loop_file import BuiltLoop, LoopFile, load_loop_file
+from agents_loop.files.loop_file import BuiltLoop, LoopFile, RunEvents, RunsLoop
+from agents_loop.files.opening import load_loop_file
 from agents_loop.files.problems import LoopFileError, Problem
 from agents_loop.files.prompts import PromptError
+from agents_loop.files.run_settings import RunSettings
 
-__all__ = ["BuiltLoop", "InputError", "LoopFile", "LoopFileError", "Problem", "PromptError", "load_loop_file"]
+__all__ = [
+    "BuiltLoop",
+    "InputError",
+    "LoopFile",
+    "LoopFileError",
+    "Problem",
+    "PromptError",
+    "RunEvents",
+    "RunSettings",
+    "RunsLoop",
+    "load_loop_file",
+]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from agents_loop.errors import ConfigurationError
-from agents_loop.files.schema import InputSpec, InputType
+from agents_loop.files.fields import InputSpec, InputType
 
 InputValue: TypeAlias = str | int | float | bool
 

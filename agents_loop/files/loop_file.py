@@ -1,245 +1,128 @@
-"""A loop that stands in a file: reading it, and building the `LoopAgent` that it describes."""
+"""A loop that stands in a file, whatever its format: what can be asked of it, and what is built of it."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Protocol
 
-from agents_loop.chat_client import ChatClient, ChatOptions
-from agents_loop.files.checking import check_document
-from agents_loop.files.evaluator import PromptedEvaluator
-from agents_loop.files.generator import PromptedGenerator, render_prompt
-from agents_loop.files.inputs import LOOP_VARIABLES, InputError, InputValue, resolve_inputs
-from agents_loop.files.named_client import NamedChatClient
-from agents_loop.files.problems import LoopFileError, Problem
-from agents_loop.files.prompts import PromptError, PromptTemplate
-from agents_loop.files.schema import Document, EvaluatorLoopNode, Part
-from agents_loop.files.yaml_tree import PathIn, YamlTree, parse_yaml, read_text
-from agents_loop.loop.agent import LoopAgent
-from agents_loop.loop.options import LoopAgentOptions
-from agents_loop.messages import ChatMessage, ChatRole
-from agents_loop.metering.budget import LoopBudget
-from agents_loop.metering.prices import PriceList, Prices
+from agents_loop.agent import AgentRunOptions, AgentSession, Messages
+from agents_loop.chat_client import ChatClient
+from agents_loop.files.inputs import InputValue
+from agents_loop.files.run_settings import RunSettings
+from agents_loop.loop.events import LoopEvent
+from agents_loop.loop.result import LoopResult
+from agents_loop.messages import ChatMessage
 
-_VARIABLES = {
-    "generator": LOOP_VARIABLES - {"candidate"},
-    "evaluator": frozenset({"iteration", "candidate"}),
-}
+
+class RunEvents(Protocol):
+    """The events of a run, as they happen, and its result once it is over. `LoopEvents` is one."""
+
+    @property
+    def result(self) -> LoopResult | None:
+        """How the run went; `None` while it goes on."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[LoopEvent]:
+        """The events."""
+        ...
+
+
+class RunsLoop(Protocol):
+    """What gives the events of a run: a `LoopAgent`, or what runs a file that is more than one loop."""
+
+    def events(
+        self,
+        messages: Messages = None,
+        *,
+        session: AgentSession | None = None,
+        options: AgentRunOptions | None = None,
+        streaming: bool = False,
+    ) -> AbstractAsyncContextManager[RunEvents]:
+        """Run it, and give its events as they happen; leaving the block early closes the run."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltLoop:
-    """A loop that is ready to run, once: `loop.agent.run(loop.message)`."""
+    """A loop that is ready to run, once."""
 
-    agent: LoopAgent
-    message: ChatMessage
-    """The request: the generator's first prompt, rendered."""
+    agent: RunsLoop
+    """A `LoopAgent` where the file is one loop."""
+    message: ChatMessage | None
+    """The request; `None` where the file itself holds all that is asked."""
+
+    async def run(self) -> LoopResult:
+        """Run it to its end.
+
+        Raises:
+            Exception: What the agent or an evaluator raised; `LoopResult.of` finds the result so far in it.
+        """
+        async with self.agent.events(self.message) as events:
+            async for _ in events:
+                pass
+        assert events.result is not None  # noqa: S101 - a run that ends has one
+        return events.result
+
+    def run_sync(self) -> LoopResult:
+        """`run`, for scripts: not within a running event loop."""
+        return asyncio.run(self.run())
 
 
-class LoopFile:
-    """A file that describes a loop. Made by `load_loop_file`.
+class LoopFile(ABC):
+    """A file that describes a loop. Made by `load_loop_file`; each format has its own.
 
     Args:
         source: The file's name, for messages.
-        tree: What it says, and where.
-        document: The same, checked.
     """
 
-    def __init__(self, source: str, tree: YamlTree, document: Document) -> None:
+    def __init__(self, source: str) -> None:
         self.source = source
-        self.document = document
-        self._tree = tree
-        self._prompts: dict[str, PromptTemplate] = {}
-        problems = [problem for name in _VARIABLES for problem in self._read_prompt(name)]
-        if problems:
-            raise LoopFileError(source, problems)
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What the file calls itself."""
-        return self.document.name
 
     @property
-    def node(self) -> EvaluatorLoopNode:
-        """The loop."""
-        return self.document.nodes[0]
-
-    @property
+    @abstractmethod
     def models(self) -> list[str]:
-        """The names of its models."""
-        return list(dict.fromkeys([self.node.generator.model, self.node.evaluator.model]))
+        """The names of its models, each once."""
 
     @property
+    @abstractmethod
     def waves(self) -> list[list[str]]:
-        """The nodes' ids, in the order in which they run."""
-        return [[self.node.id]]
+        """The nodes' ids, in the order in which they run; those of a wave run at once."""
 
+    def describe(self) -> list[str]:
+        """What `agents-loop validate` says of a valid file: a line each."""
+        waves = self.waves
+        nodes = sum(map(len, waves))
+        first = f"✓ {self.name}: {nodes} nodes, {len(waves)} wave(s)"
+        return [first, *[f"  wave {number}: {wave}" for number, wave in enumerate(waves, start=1)]]
+
+    @abstractmethod
     def unused_inputs(self, given: Mapping[str, InputValue]) -> list[str]:
-        """Those that no prompt mentions."""
-        mentioned = frozenset[str]().union(*[prompt.mentioned for prompt in self._prompts.values()])
-        return [name for name in given if name not in mentioned]
+        """Those inputs that nothing in the file uses."""
 
+    @abstractmethod
     def build(
         self,
         inputs: Mapping[str, InputValue],
         client_for: Callable[[str], ChatClient],
-        *,
-        max_iterations: int | None = None,
-        max_tokens: int | None = None,
-        max_cost_usd: float | None = None,
-        deadline_s: float | None = None,
-        prices: Prices | None = None,
-        return_best: bool = False,
-        on_notice: Callable[[str], None] | None = None,
+        settings: RunSettings | None = None,
     ) -> BuiltLoop:
         """The loop, with inputs and models. No model is called.
 
         Args:
             inputs: Values by name; a str is read as the type that the file declares.
             client_for: Gives the client of a model's name; asked once for each.
-            max_iterations: Instead of the file's.
-            max_tokens: Instead of the `max_tokens` of the file's budgets.
-            max_cost_usd: Instead of their `max_usd`.
-            deadline_s: How long the run may take, in seconds.
-            prices: What models cost, by the name in the file or that of the model that answers.
-            return_best: Whether a run that ends unsatisfied gives the best draft (by `score`) instead of the last.
-            on_notice: Hears what a person should know while it runs.
+            settings: What stands in for what the file says.
 
         Raises:
             InputError: An input is missing, unknown, or not of its type.
-            LoopFileError: The first prompt can't be rendered.
+            LoopFileError: A prompt can't be rendered.
         """
-        values = resolve_inputs(self.document.inputs, inputs)
-        self._require_values(values)
-        message = ChatMessage(ChatRole.USER, self._first_prompt(values))
-        clients = {name: NamedChatClient(client_for(name), name) for name in self.models}
-        generator = PromptedGenerator(
-            clients[self.node.generator.model],
-            self._prompts["generator"],
-            values,
-            options=_options(self.node.generator),
-            name=self.node.id,
-        )
-        evaluator = PromptedEvaluator(
-            clients[self.node.evaluator.model],
-            self._prompts["evaluator"],
-            values,
-            options=_options(self.node.evaluator),
-        )
-        cap = self.node.max_iterations if max_iterations is None else max_iterations
-        options = LoopAgentOptions(
-            max_iterations=cap,
-            evaluate_final_iteration=True,
-            budget=self._budgets(Limits(max_tokens, max_cost_usd, deadline_s), on_notice),
-            prices=_prices_of(clients, prices),
-            return_best=return_best,
-        )
-        return BuiltLoop(LoopAgent(generator, evaluator, options), message)
-
-    def _read_prompt(self, name: str) -> list[Problem]:
-        part: Part = getattr(self.node, name)
-        try:
-            prompt = self._prompts[name] = PromptTemplate(part.prompt, located=functools.partial(self._located, name))
-        except PromptError as error:
-            return [self._prompt_problem(name, error.message, error.line)]
-        known = _VARIABLES[name] | (self.document.inputs or {}).keys()
-        return [
-            self._prompt_problem(name, _undefined(name, variable, known), line)
-            for variable, line in prompt.variables.items()
-            if variable not in known and (self.document.inputs is not None or variable in LOOP_VARIABLES)
-        ]
-
-    def _require_values(self, values: Mapping[str, InputValue]) -> None:
-        for name, prompt in self._prompts.items():
-            for variable in prompt.variables:
-                if variable not in values and variable not in _VARIABLES[name]:
-                    said = f"the input {variable!r} is missing: the {name}'s prompt uses it"
-                    raise InputError(f"{said}. Give it with -i {variable}=...")
-
-    def _first_prompt(self, values: Mapping[str, InputValue]) -> str:
-        try:
-            return render_prompt(self._prompts["generator"], values)
-        except PromptError as error:
-            raise LoopFileError(self.source, [self._prompt_problem("generator", error.message, error.line)]) from error
-
-    def _prompt_problem(self, name: str, message: str, line: int | None) -> Problem:
-        path: PathIn = ("nodes", 0, name, "prompt")
-        problem = self._tree.problem(path, message)
-        first = self._tree.values[path].first_text_line
-        if line is None or first is None:
-            return problem
-        return Problem(first + line - 1, 1, problem.place, message)
-
-    def _located(self, name: str, message: str, line: int | None) -> str:
-        return self._prompt_problem(name, message, line).text(self.source)
-
-    def _budgets(self, instead: Limits, on_estimate: Callable[[str], None] | None) -> list[LoopBudget]:
-        """The file's budgets, but for the limits that others stand in for, and those."""
-        budgets = [("budget", self.document.budget), ("nodes[0].budget", self.node.budget)]
-        limits = [(place, Limits(budget.max_tokens, budget.max_usd).without(instead)) for place, budget in budgets]
-        return [
-            LoopBudget(
-                max_tokens=limit.max_tokens,
-                max_cost_usd=limit.max_cost_usd,
-                deadline_s=limit.deadline_s,
-                counts_cached_input=False,
-                name=place,
-                on_estimate=on_estimate,
-            )
-            for place, limit in [*limits, ("budget", instead)]
-            if limit != Limits()
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits that a file, or who runs it, can set."""
-
-    max_tokens: int | None = None
-    max_cost_usd: float | None = None
-    deadline_s: float | None = None
-
-    def without(self, others: Limits) -> Limits:
-        """Those of these that the others don't set."""
-        return Limits(
-            self.max_tokens if others.max_tokens is None else None,
-            self.max_cost_usd if others.max_cost_usd is None else None,
-            self.deadline_s if others.deadline_s is None else None,
-        )
-
-
-def load_loop_file(path: str | Path) -> LoopFile:
-    """Read and check a file. No model is called.
-
-    Raises:
-        LoopFileError: It can't be read or is not valid; the error holds every problem, with its place.
-    """
-    source = str(path)
-    text = read_text(Path(path), source)
-    tree = parse_yaml(text, source)
-    checked = check_document(tree)
-    if not isinstance(checked, Document):
-        raise LoopFileError(source, checked)
-    return LoopFile(source, tree, checked)
-
-
-def _prices_of(clients: Mapping[str, NamedChatClient], given: Prices | None) -> Prices:
-    """The prices, those by a name in the file also by that of the model that it stands for."""
-    known, prices = PriceList(given), dict(given or {})
-    for name, client in clients.items():
-        price = known.given_for((name,))
-        if price is not None and known.given_for((client.model_id,)) is None:
-            prices.setdefault(client.model_id, price)
-    return prices
-
-
-def _options(part: Part) -> ChatOptions:
-    return ChatOptions(max_output_tokens=part.max_output_tokens)
-
-
-def _undefined(name: str, variable: str, known: frozenset[str] | set[str]) -> str:
-    if variable in LOOP_VARIABLES:
-        return f"{variable!r} is not a variable of the {name}'s prompt; it has: {', '.join(sorted(known))}"
-    return f"{variable!r} is neither a declared input nor a variable of the loop"

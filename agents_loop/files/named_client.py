@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
 from agents_loop.messages import ChatMessage
+from agents_loop.streams import close_stream
 
 
 class NamedChatClient(ChatClient):
@@ -18,15 +19,35 @@ class NamedChatClient(ChatClient):
 
     def __init__(self, inner: ChatClient, name: str) -> None:
         self.inner = inner
+        self.name = name
         said: object = getattr(inner, "model_id", None)
         self.model_id = said if isinstance(said, str) and said else name
+        self.failure: BaseException | None = None
+        """What the latest call that failed raised."""
 
     async def get_response(self, messages: Sequence[ChatMessage], options: ChatOptions | None = None) -> ChatResponse:
         """Ask the client."""
-        return await self.inner.get_response(messages, options)
+        try:
+            return await self.inner.get_response(messages, options)
+        except BaseException as error:
+            self.failure = error
+            raise
 
-    def get_streaming_response(
+    async def get_streaming_response(
         self, messages: Sequence[ChatMessage], options: ChatOptions | None = None
     ) -> AsyncIterator[ChatResponseUpdate]:
         """Stream the client."""
-        return self.inner.get_streaming_response(messages, options)
+        stream = self.inner.get_streaming_response(messages, options)
+        try:
+            async for update in stream:
+                yield update
+        except BaseException as error:
+            self.failure = error
+            raise
+        finally:
+            await close_stream(stream)
+
+
+def named(client: ChatClient, name: str) -> NamedChatClient:
+    """The client under a name; as it is, if it has it already."""
+    return client if isinstance(client, NamedChatClient) and client.name == name else NamedChatClient(client, name)

@@ -130,6 +130,8 @@ class LoopResult:
     """The iteration whose answer the run gives: the last, or with `return_best` the best."""
     calls: MeteredCalls | None = field(default=None, repr=False, compare=False)
     """What the ledger is made of."""
+    report: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What the run of a file gives beside the rest, by key: the `context` of a flow, the `nodes` of a graph."""
 
     @property
     def ledger(self) -> Ledger:
@@ -242,6 +244,7 @@ def result_to_json(result: LoopResult) -> dict[str, JsonValue]:
         "ledger": result.ledger.to_json(),
         "duration_s": result.duration_s,
     }
+    fields |= result.report
     if result.unfinished is not None:
         fields["unfinished"] = result_to_json(result.unfinished)
     return fields

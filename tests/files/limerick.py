@@ -9,7 +9,7 @@ from typing import Any
 
 from agents_loop import ModelPrice
 from agents_loop.chat_client import ChatClient
-from agents_loop.files import BuiltLoop, LoopFile, load_loop_file
+from agents_loop.files import BuiltLoop, LoopFile, RunSettings, load_loop_file
 from agents_loop.testing import Reply, ScriptedChatClient
 
 DATA = Path(__file__).parent / "data"
@@ -32,7 +32,7 @@ class Models:
 
     def build(self, loop_file: LoopFile | None = None, **options: Any) -> BuiltLoop:
         loop_file = loop_file or load_loop_file(DATA / "limerick.yaml")
-        return loop_file.build({"place": "Delft"}, self.client_for, **{"prices": PRICES, **options})
+        return loop_file.build({"place": "Delft"}, self.client_for, RunSettings(**{"prices": PRICES, **options}))
 
     def prompts(self) -> list[str]:
         return [call.messages[0].text for call in self.poet.calls]

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from agents_loop.files.fields import Closed, Count, InputSpec, Text
 
 DEFAULT_MAX_ITERATIONS = 3
 """What a node without `max_iterations` gets: dagraph's own default is not published; its example says 3."""
 
-InputType: TypeAlias = Literal["string", "integer", "number", "boolean"]
 
-
-def _not_blank(value: str) -> str:
-    if not value.strip():
-        raise ValueError("must not be blank")
-    return value
-
-
-Text = Annotated[str, AfterValidator(_not_blank)]
-Count = Annotated[int, Field(ge=1)]
-
-
-class _Closed(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
-
-
-class Budget(_Closed):
+class Budget(Closed):
     """What may be spent."""
 
     max_tokens: Count | None = None
@@ -35,22 +21,7 @@ class Budget(_Closed):
     """US dollars, of all calls together."""
 
 
-class InputSpec(_Closed):
-    """An input that the file declares."""
-
-    type: InputType = "string"
-    required: bool | None = None
-    """`None`: required, unless there is a default."""
-    default: Any = None
-    description: str | None = None
-
-    @property
-    def is_required(self) -> bool:
-        """Whether a run needs a value for it."""
-        return self.default is None if self.required is None else self.required
-
-
-class Part(_Closed):
+class Part(Closed):
     """The generator, or the evaluator."""
 
     model: Text
@@ -59,7 +30,7 @@ class Part(_Closed):
     max_output_tokens: Count | None = None
 
 
-class EvaluatorLoopNode(_Closed):
+class EvaluatorLoopNode(Closed):
     """A generator, and an evaluator that sends it back until it approves."""
 
     id: Text
@@ -70,7 +41,7 @@ class EvaluatorLoopNode(_Closed):
     evaluator: Part
 
 
-class Document(_Closed):
+class Document(Closed):
     """A whole file."""
 
     name: Text

@@ -8,9 +8,10 @@ from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, ValidationError
 
+from agents_loop.files.dagraph.schema import Budget, Document, EvaluatorLoopNode, Part
+from agents_loop.files.fields import InputSpec
 from agents_loop.files.inputs import InputError, check_name, coerce
 from agents_loop.files.problems import Problem, path_text
-from agents_loop.files.schema import Budget, Document, EvaluatorLoopNode, InputSpec, Part
 from agents_loop.files.yaml_tree import PathIn, YamlTree
 
 _NOT_YET_TOP = frozenset({"outputs", "hooks"})

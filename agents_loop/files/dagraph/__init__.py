@@ -1,0 +1,1 @@
+"""Files in dagraph's format."""

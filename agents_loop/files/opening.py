@@ -1,0 +1,20 @@
+"""From a path to a `LoopFile`, of whatever format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agents_loop.files.dagraph.file import load_dagraph
+from agents_loop.files.loop_file import LoopFile
+from agents_loop.files.yaml_tree import parse_yaml, read_text
+
+
+def load_loop_file(path: str | Path) -> LoopFile:
+    """Read and check a file. No model is called.
+
+    Raises:
+        LoopFileError: It can't be read or is not valid; the error holds every problem, with its place.
+    """
+    source = str(path)
+    text = read_text(Path(path), source)
+    return load_dagraph(source, parse_yaml(text, source))
