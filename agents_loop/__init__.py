@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         IterationStrategyLoopEvaluatorOptions,
     )
     from agents_loop.evaluators.panel import PanelLoopEvaluator, PanelLoopEvaluatorOptions
+    from agents_loop.evaluators.pass_token import PassTokenLoopEvaluator, PassTokenLoopEvaluatorOptions
     from agents_loop.evaluators.preference import PreferenceLoopEvaluator
     from agents_loop.evaluators.rubric import RubricLoopEvaluator, RubricLoopEvaluatorOptions
     from agents_loop.evaluators.todo_completion import TodoCompletionLoopEvaluator, TodoCompletionLoopEvaluatorOptions
@@ -216,6 +217,7 @@ _HOMES = {
         "IterationStrategyLoopEvaluatorOptions",
     ),
     "evaluators.panel": ("PanelLoopEvaluator", "PanelLoopEvaluatorOptions"),
+    "evaluators.pass_token": ("PassTokenLoopEvaluator", "PassTokenLoopEvaluatorOptions"),
     "evaluators.preference": ("PreferenceLoopEvaluator",),
     "evaluators.rubric": ("RubricLoopEvaluator", "RubricLoopEvaluatorOptions"),
     "evaluators.todo_completion": ("TodoCompletionLoopEvaluator", "TodoCompletionLoopEvaluatorOptions"),
@@ -391,6 +393,8 @@ __all__ = [
     "PairwiseJudgeOptions",
     "PanelLoopEvaluator",
     "PanelLoopEvaluatorOptions",
+    "PassTokenLoopEvaluator",
+    "PassTokenLoopEvaluatorOptions",
     "PreferenceLoopEvaluator",
     "ProvidedContext",
     "ProviderContext",

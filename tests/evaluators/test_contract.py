@@ -30,6 +30,7 @@ from agents_loop import (
     LoopEvaluation,
     LoopEvaluator,
     PanelLoopEvaluator,
+    PassTokenLoopEvaluator,
     PreferenceLoopEvaluator,
     RubricCriterion,
     RubricLoopEvaluator,
@@ -79,6 +80,14 @@ def rubric() -> LoopEvaluator:
     return RubricLoopEvaluator(ScriptedChatClient(graded), [RubricCriterion("done", "It says so.")])
 
 
+def token(messages, options) -> str:
+    return "ALL CITATIONS SUPPORTED" if "DONE" in messages[1].text else "MISSING: say it"
+
+
+def pass_token() -> LoopEvaluator:
+    return PassTokenLoopEvaluator(ScriptedChatClient(token))
+
+
 def signalled(context: LoopContext) -> IterationSignals:
     done = "DONE" in context.last_response.text
     return IterationSignals(validation_failures=() if done else [ValidationFailure("MISSING", "say it")])
@@ -125,7 +134,7 @@ class ProvidedAgent(RecordingAgent):
         return next((provider for provider in self._providers if isinstance(provider, service_type)), None)
 
 
-MAKERS = [judge, marker, delegate, checked, evidence, panel, rubric, strategy, todos, background_tasks]
+MAKERS = [judge, marker, delegate, checked, evidence, panel, rubric, pass_token, strategy, todos, background_tasks]
 """Each makes an evaluator that is satisfied with an iteration whose answer holds DONE, and with no other."""
 
 
