@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from agents_loop.chat_client_agent import ChatClientAgent
     from agents_loop.checks.check import Check, check
+    from agents_loop.checks.citations import citation_check
     from agents_loop.checks.command import command_check
     from agents_loop.checks.json_answer import json_check
     from agents_loop.checks.length import length_check
@@ -179,6 +180,7 @@ _HOMES = {
     ),
     "chat_client_agent": ("ChatClientAgent",),
     "checks.check": ("Check", "check"),
+    "checks.citations": ("citation_check",),
     "checks.command": ("command_check",),
     "checks.json_answer": ("json_check",),
     "checks.length": ("length_check",),
@@ -437,6 +439,7 @@ __all__ = [
     "as_agent",
     "as_chat_client",
     "check",
+    "citation_check",
     "command_check",
     "json_check",
     "length_check",

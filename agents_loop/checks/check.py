@@ -71,7 +71,7 @@ class Check(LoopEvaluator):
             TypeError: It gave something that is no `Finding`.
         """
         try:
-            problem = await self._problem_of(answer_text(context.last_response))
+            problem = _problem(await self.finding(answer_text(context.last_response), context))
         except Exception as error:
             error.add_note(f"raised in the check {self.name!r}")
             raise
@@ -86,21 +86,26 @@ class Check(LoopEvaluator):
         values = {self.CHECK_PLACEHOLDER: self.name, self.PROBLEM_PLACEHOLDER: problem}
         return LoopEvaluation.continue_(fill(self._template, values), details=details)
 
-    async def _problem_of(self, text: str) -> str | None:
+    async def finding(self, text: str, context: LoopContext) -> Finding:
+        """What is wrong with an answer's text; a check that goes by more than the text has its own way."""
+        del context
         given = self._examine(text)
-        finding = await given if isawaitable(given) else given
-        if finding is None or finding is True:
-            return None
-        if finding is False:
-            return "it is not met"
-        if not isinstance(finding, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(
-                "a check must give True or None (nothing is wrong), False, or a str that says what is wrong, "
-                f"not {type(finding).__name__}: {finding!r}"
-            )
-        if not finding.strip():
-            raise ConfigurationError("a check gave a blank str, which is unclear: give True if nothing is wrong")
-        return finding
+        return await given if isawaitable(given) else given
+
+
+def _problem(finding: Finding) -> str | None:
+    if finding is None or finding is True:
+        return None
+    if finding is False:
+        return "it is not met"
+    if not isinstance(finding, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            "a check must give True or None (nothing is wrong), False, or a str that says what is wrong, "
+            f"not {type(finding).__name__}: {finding!r}"
+        )
+    if not finding.strip():
+        raise ConfigurationError("a check gave a blank str, which is unclear: give True if nothing is wrong")
+    return finding
 
 
 def check(name: str, examine: Examine, *, required: bool = True, feedback_message_template: str | None = None) -> Check:
