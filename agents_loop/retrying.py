@@ -1,25 +1,53 @@
-"""Who tries again: so that the attempts of a caller and those of an SDK are never multiplied."""
+"""The call of a model that is being made: within which other it is, and whether its caller tries again by itself.
+
+Who tries again must be one of both, so that the attempts of a caller and those of an SDK are never multiplied.
+"""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Final
+from typing import Any, Final
 
 
-class Retrying:
-    """A caller that tries again by itself, and what the clients below say to that. Made for each call of a judge.
+class Call:
+    """A call that is being made, for what is called within it.
+
+    Args:
+        client: Who is called.
+        outer: The call within which it is made, if any.
+    """
+
+    __slots__ = ("client", "has_begun", "has_passed_on", "outer")
+
+    def __init__(self, client: Any, outer: Call | None) -> None:
+        self.client = client
+        self.outer = outer
+        self.has_begun = True
+        """Whether the client has been reached."""
+        self.has_passed_on = False
+        """Whether the client has passed it on to another: a fallback, a cache, a logger."""
+
+
+class Attempt(Call):
+    """A call whose caller tries again by itself, and what the clients below say to that.
 
     A client whose SDK tries again asks `takes_over`. One that can't switch its SDK's attempts off calls `keeps`.
     """
 
-    clients_own: int | None = None
-    """How often the client's SDK would have tried again, where that is off for the caller's sake."""
-    client_keeps: bool = False
-    """Whether the client tries again all the same, so that the caller must not."""
+    __slots__ = ("client_keeps", "clients_own")
+
+    def __init__(self, client: Any, outer: Call | None) -> None:  # pyright: ignore[reportMissingSuperCall]
+        self.client = client
+        self.outer = outer
+        self.has_begun = self.has_passed_on = False
+        self.clients_own: int | None = None
+        """How often the client's SDK would have tried again, where that is off for the caller's sake."""
+        self.client_keeps = False
+        """Whether the client tries again all the same, so that the caller must not."""
 
 
-CALLER: Final[ContextVar[Retrying | None]] = ContextVar("agents_loop_retrying", default=None)
-"""Set by a caller that tries again, for as long as it waits for a client."""
+CALL: Final[ContextVar[Call | None]] = ContextVar("agents_loop_call", default=None)
+"""Set for as long as a client is waited for."""
 
 
 def takes_over(own: int) -> bool:
@@ -28,10 +56,10 @@ def takes_over(own: int) -> bool:
     Args:
         own: How often the SDK is set to try again; the caller may go by that.
     """
-    retrying = CALLER.get()
-    if retrying is None:
+    attempt = _attempt()
+    if attempt is None:
         return False
-    retrying.clients_own = own
+    attempt.clients_own = own
     return True
 
 
@@ -41,10 +69,18 @@ def keeps(framework_client: object) -> None:
     Args:
         framework_client: Holds the SDK's client as `client`; of another one nothing can be told.
     """
-    retrying = CALLER.get()
-    if retrying is None:
+    attempt = _attempt()
+    if attempt is None:
         return
     own: object = getattr(getattr(framework_client, "client", None), "max_retries", None)
     if isinstance(own, int):
-        retrying.clients_own = own
-        retrying.client_keeps = own > 0
+        attempt.clients_own = own
+        attempt.client_keeps = own > 0
+
+
+def _attempt() -> Attempt | None:
+    """The nearest call around the current code whose caller tries again."""
+    call = CALL.get()
+    while call is not None and not isinstance(call, Attempt):
+        call = call.outer
+    return call

@@ -16,7 +16,7 @@ from agents_loop.judging.voting import NO_VERDICT
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.messages import ChatMessage
-from agents_loop.retrying import CALLER, Retrying
+from agents_loop.retrying import CALL, Attempt
 
 FAILURES_IN_A_ROW: Final = "_agents_loop.judge_failures"
 """Where a run's context keeps the failures in a row, by judge."""
@@ -87,8 +87,8 @@ async def ask(
     """
     asked, remedies = client, None
     while True:
-        retrying = Retrying()
-        token = CALLER.set(retrying)
+        attempt = Attempt(asked, CALL.get())
+        token = CALL.set(attempt)
         try:
             if policy.timeout_s is None:
                 response = await asked.get_response(messages, chat_options)
@@ -97,7 +97,7 @@ async def ask(
         except BudgetExceededError:
             raise
         except Exception as error:  # noqa: BLE001 - the policy decides, and by default it raises it
-            failure = failure_of_error(error, policy, retrying)
+            failure = failure_of_error(error, policy, attempt)
         else:
             reading = _read_whole(response, read)
             if reading is not None and reading.readable:
@@ -106,7 +106,7 @@ async def ask(
                 return reading
             failure = failure_of_reply(response, policy, reading)
         finally:
-            CALLER.reset(token)
+            CALL.reset(token)
         if remedies is None:
             remedies = Remedies(client, messages, chat_options, policy, shorter)
         told = await remedies.after(failure)

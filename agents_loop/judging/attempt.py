@@ -12,7 +12,7 @@ from agents_loop.errors import JudgeFailedError
 from agents_loop.failures import FailureCause, cause_of, cause_of_finish
 from agents_loop.judging.policy import DEFAULT_RETRIES, JudgeFailurePolicy
 from agents_loop.messages import ChatMessage, error_text
-from agents_loop.retrying import Retrying
+from agents_loop.retrying import Attempt
 
 
 @dataclass(slots=True)
@@ -33,9 +33,9 @@ class FailedAttempt:
     """The policy's, once nothing helped."""
 
 
-def failure_of_error(error: Exception, policy: JudgeFailurePolicy, retrying: Retrying) -> FailedAttempt:
+def failure_of_error(error: Exception, policy: JudgeFailurePolicy, attempt: Attempt) -> FailedAttempt:
     """The failure that an exception of the client is."""
-    return FailedAttempt(cause_of(error), error, f"{type(error).__name__}: {error}", _retries(policy, retrying))
+    return FailedAttempt(cause_of(error), error, f"{type(error).__name__}: {error}", _retries(policy, attempt))
 
 
 def failure_of_reply(response: ChatResponse, policy: JudgeFailurePolicy, reading: object | None) -> FailedAttempt:
@@ -64,10 +64,10 @@ async def answer_in_time(
         raise TimeoutError(f"the judge did not answer within {limit_s:g} s") from error
 
 
-def _retries(policy: JudgeFailurePolicy, retrying: Retrying | None = None) -> int:
-    if retrying is not None and retrying.client_keeps:
+def _retries(policy: JudgeFailurePolicy, attempt: Attempt | None = None) -> int:
+    if attempt is not None and attempt.client_keeps:
         return 0
     if policy.retries is not None:
         return policy.retries
-    own = None if retrying is None else retrying.clients_own
+    own = None if attempt is None else attempt.clients_own
     return DEFAULT_RETRIES if own is None else own

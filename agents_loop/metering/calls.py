@@ -8,29 +8,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextvars import ContextVar
 from typing import Any, Final, TypeAlias
 
 from agents_loop.messages import ChatMessage, TextContent, TextReasoningContent, UsageContent, UsageDetails, sum_usage
 from agents_loop.metering.meter import PHASE, Phase, begin, keep, keep_failed
+from agents_loop.retrying import CALL, Call
 from agents_loop.streams import close_stream
 
 _WITH_TEXT: Final = (TextContent, TextReasoningContent)
 _Whole: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 _Stream: TypeAlias = Callable[..., AsyncIterator[Any]]
-
-
-class _Passing:
-    """A call that is being made, for calls within it."""
-
-    __slots__ = ("client", "has_passed_on")
-
-    def __init__(self, client: Any) -> None:
-        self.client = client
-        self.has_passed_on = False
-
-
-_CALL: Final[ContextVar[_Passing | None]] = ContextVar("agents_loop_call", default=None)
 
 
 def metered(ask: _Whole) -> _Whole:
@@ -42,26 +29,24 @@ def metered(ask: _Whole) -> _Whole:
         if phase is None:
             return await ask(self, messages, options)
         meter = phase.meter
-        outer = _CALL.get()
-        client, is_passed_on = self, False
-        if outer is not None:
-            client, is_passed_on = _taken_over(outer, self)
+        outer = CALL.get()
+        call, is_passed_on = (Call(self, None), False) if outer is None else _call_within(outer, self)
         if meter.is_guarded:
-            begin(phase, client, options, is_passed_on=is_passed_on)
-        call = _Passing(client)
-        token = _CALL.set(call)
+            begin(phase, call.client, options, is_passed_on=is_passed_on)
+        token = None if call is outer else CALL.set(call)
         started = meter.clock()
         try:
             response = await ask(self, messages, options)
         except BaseException as error:
             if not call.has_passed_on:
-                keep_failed(phase, client, options, error, None, meter.clock() - started)
+                keep_failed(phase, call.client, options, error, None, meter.clock() - started)
             raise
         finally:
-            _CALL.reset(token)
+            if token is not None:
+                CALL.reset(token)
         if call.has_passed_on:
             return response
-        usage = response.usage
+        client, usage = call.client, response.usage
         seconds = meter.clock() - started
         kept = (phase.role, phase.iteration, response.model_id, client, options, usage, seconds, response.finish_reason)
         if meter.is_guarded or meter.parent is not None:
@@ -93,10 +78,9 @@ class _MeteredStream:
 
     def __init__(self, phase: Phase, client: Any, messages: Sequence[ChatMessage], options: Any) -> None:
         self._phase = phase
-        self._client = client
         self._messages = messages
         self._options = options
-        self._call = _Passing(client)
+        self._call = Call(client, None)
         self._usages: list[UsageDetails] = []
         self._answered = 0
         self._model: str | None = None
@@ -104,21 +88,20 @@ class _MeteredStream:
 
     async def updates(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """The pieces, as they come; the call is kept however the stream ends."""
-        outer = _CALL.get()
         clock = self._phase.meter.clock
         try:
-            self._begin(outer)
+            self._begin()
             started = clock()
             try:
                 while True:
                     # What the client does for a piece is done within this call; what its caller does with it is not.
-                    token = _CALL.set(self._call)
+                    token = CALL.set(self._call)
                     try:
                         update = await anext(stream)
                     except StopAsyncIteration:
                         break
                     finally:
-                        _CALL.reset(token)
+                        CALL.reset(token)
                     self._see(update)
                     yield update
             except BaseException as error:
@@ -128,13 +111,12 @@ class _MeteredStream:
         finally:
             await close_stream(stream)
 
-    def _begin(self, outer: _Passing | None) -> None:
-        is_passed_on = False
+    def _begin(self) -> None:
+        outer, is_passed_on = CALL.get(), False
         if outer is not None:
-            self._client, is_passed_on = _taken_over(outer, self._client)
-            self._call.client = self._client
+            self._call, is_passed_on = _call_within(outer, self._call.client)
         if self._phase.meter.is_guarded:
-            begin(self._phase, self._client, self._options, is_passed_on=is_passed_on)
+            begin(self._phase, self._call.client, self._options, is_passed_on=is_passed_on)
 
     def _see(self, update: Any) -> None:
         self._model = update.model_id or self._model
@@ -148,23 +130,33 @@ class _MeteredStream:
         phase, usage = self._phase, sum_usage(self._usages)
         model, outcome = self._model, self._finish_reason
         if not self._call.has_passed_on:
-            kept = (phase.role, phase.iteration, model, self._client, self._options, usage, seconds, outcome)
+            kept = (phase.role, phase.iteration, model, self._call.client, self._options, usage, seconds, outcome)
             keep(phase, kept, self._sizes)
 
     def _keep_broken(self, error: BaseException, seconds: float) -> None:
         """Keep a stream that broke or was left: what had come of it was used."""
         if not self._call.has_passed_on:
             came = self._sizes if self._answered else None
-            keep_failed(self._phase, self._client, self._options, error, sum_usage(self._usages), seconds, came)
+            keep_failed(self._phase, self._call.client, self._options, error, sum_usage(self._usages), seconds, came)
 
     def _sizes(self) -> tuple[int, int]:
         return _characters(self._messages), self._answered
 
 
-def _taken_over(outer: _Passing, client: Any) -> tuple[Any, bool]:
-    """Who is named as the caller of a call within another, and whether it is that other call, passed on."""
-    is_passed_on, outer.has_passed_on = not outer.has_passed_on, True
-    return client if getattr(client, "model_id", None) else outer.client, is_passed_on
+def _call_within(outer: Call, client: Any) -> tuple[Call, bool]:
+    """A call within another, and whether it is that one, passed on. What its caller has set is the call itself."""
+    call, around = Call(client, outer), outer
+    if outer.client is client and not outer.has_begun:
+        call, around = outer, outer.outer
+        call.has_begun = True
+    while around is not None and not around.has_begun:
+        around = around.outer
+    if around is None:
+        return call, False
+    is_passed_on, around.has_passed_on = not around.has_passed_on, True
+    if not getattr(client, "model_id", None):
+        call.client = around.client
+    return call, is_passed_on
 
 
 def _characters(said: Sequence[Any]) -> int:
