@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 
 from agents_loop.chat_client import ChatClient, ChatOptions
 from agents_loop.files.dagraph.checking import check_document
-from agents_loop.files.dagraph.evaluator import PromptedEvaluator
-from agents_loop.files.dagraph.generator import PromptedGenerator, render_prompt
 from agents_loop.files.dagraph.schema import Document, EvaluatorLoopNode, Part
 from agents_loop.files.inputs import LOOP_VARIABLES, InputError, InputValue, resolve_inputs
 from agents_loop.files.loop_file import BuiltLoop, LoopFile
 from agents_loop.files.named_client import NamedChatClient, named
 from agents_loop.files.problems import LoopFileError, Problem
+from agents_loop.files.prompted.evaluator import PromptedEvaluator
+from agents_loop.files.prompted.generator import PromptedGenerator, render_prompt
 from agents_loop.files.prompts import PromptError, PromptTemplate
 from agents_loop.files.run_settings import Limits, RunSettings
 from agents_loop.files.yaml_tree import PathIn, YamlTree

@@ -23,7 +23,7 @@ from agents_loop import (
     UsageDetails,
 )
 from agents_loop.files import InputError, LoopFileError, PromptError, RunSettings, load_loop_file
-from agents_loop.files.dagraph.generator import NoCandidateError
+from agents_loop.files.prompted.generator import NoCandidateError
 from agents_loop.loop.events import AgentUpdated
 from agents_loop.messages import ErrorContent
 from agents_loop.testing import ScriptedChatClient
@@ -424,7 +424,9 @@ def test_values_of_the_types_themselves_are_taken(changed: Changed):
     loop_file = load_loop_file(_typed(changed, "{{ place }} {{ lines }} {{ funny }} {{ ratio }}"))
 
     built = loop_file.build(
-        {"place": "x", "lines": 3, "funny": False, "ratio": 0.5}, Models([], []).client_for, RunSettings(max_iterations=9)
+        {"place": "x", "lines": 3, "funny": False, "ratio": 0.5},
+        Models([], []).client_for,
+        RunSettings(max_iterations=9),
     )
     from_text = loop_file.build({"place": "x", "ratio": "1e3"}, Models([], []).client_for)
 

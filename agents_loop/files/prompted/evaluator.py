@@ -7,7 +7,7 @@ from typing import Any
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, FinishReason
 from agents_loop.errors import JudgeFailedError
-from agents_loop.files.dagraph.contract import EvaluatorReply, not_approved, read_evaluator_reply
+from agents_loop.files.prompted.contract import EvaluatorReply, not_approved, read_evaluator_reply
 from agents_loop.files.prompts import PromptTemplate
 from agents_loop.loop.answer import answer_text
 from agents_loop.loop.context import LoopContext

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents_loop.files.dagraph.contract import read_evaluator_reply
+from agents_loop.files.prompted.contract import read_evaluator_reply
 
 
 def test_an_object_with_a_true_boolean_is_approved():
