@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from agents_loop.clients.fallback import FallbackChatClient
     from agents_loop.clients.local import LocalChatClient
     from agents_loop.clients.openai import OpenAIChatClient
+    from agents_loop.clients.recorded import RecordedChatClient
+    from agents_loop.clients.recordings import Recordings, UnknownCallError
     from agents_loop.context_providers.agent_mode import AgentModeProvider
     from agents_loop.context_providers.background_agents import BackgroundAgentsProvider
     from agents_loop.context_providers.background_task import BackgroundTask
@@ -95,6 +97,8 @@ if TYPE_CHECKING:
         LoopEvent,
         LoopStarted,
         LoopStopped,
+        NodeChanged,
+        NodeEvent,
         StallNoticed,
     )
     from agents_loop.loop.options import LoopAgentOptions
@@ -122,6 +126,7 @@ if TYPE_CHECKING:
         SameFailingCriteriaSignal,
         SameFeedbackSignal,
     )
+    from agents_loop.loop.write_and_check import write_and_check
     from agents_loop.messages import (
         ChatMessage,
         ChatRole,
@@ -188,6 +193,8 @@ _HOMES = {
     "checks.regex": ("regex_check",),
     "clients.azure_openai": ("AzureOpenAIChatClient",),
     "clients.fallback": ("FallbackChatClient",),
+    "clients.recorded": ("RecordedChatClient",),
+    "clients.recordings": ("Recordings", "UnknownCallError"),
     "clients.local": ("LocalChatClient",),
     "clients.openai": ("OpenAIChatClient",),
     "context_providers.agent_mode": ("AgentModeProvider",),
@@ -241,6 +248,8 @@ _HOMES = {
         "LoopEvent",
         "LoopStarted",
         "LoopStopped",
+        "NodeChanged",
+        "NodeEvent",
         "StallNoticed",
     ),
     "loop.options": ("LoopAgentOptions",),
@@ -268,6 +277,7 @@ _HOMES = {
         "SameFailingCriteriaSignal",
         "SameFeedbackSignal",
     ),
+    "loop.write_and_check": ("write_and_check",),
     "messages": (
         "ChatMessage",
         "ChatRole",
@@ -400,6 +410,8 @@ __all__ = [
     "PreferenceLoopEvaluator",
     "ProvidedContext",
     "ProviderContext",
+    "RecordedChatClient",
+    "Recordings",
     "ReviewSignalDetector",
     "ReviewSignalDetectorOptions",
     "RubricCriterion",
@@ -428,6 +440,7 @@ __all__ = [
     "ToolApprovalRequestContent",
     "ToolApprovalResponseContent",
     "ToolContext",
+    "UnknownCallError",
     "UnmetRequirement",
     "UriContent",
     "UsageContent",
@@ -448,6 +461,7 @@ __all__ = [
     "run_candidates",
     "screen_feedback",
     "tool",
+    "write_and_check",
 ]
 
 

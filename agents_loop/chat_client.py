@@ -87,6 +87,29 @@ class ChatResponse(Response):
         model_id = next((update.model_id for update in reversed(listed) if update.model_id), None)
         return cls([], model_id=model_id).take(merge_updates(listed))
 
+    def to_updates(self) -> list[ChatResponseUpdate]:
+        """The answer as the pieces of a stream: one for each message, and one for its usage and its other fields."""
+        pieces = [
+            ChatResponseUpdate(
+                message.role,
+                message.contents,
+                author_name=message.author_name,
+                response_id=self.response_id,
+                message_id=message.message_id or new_id(),
+                model_id=self.model_id,
+            )
+            for message in self.messages
+        ]
+        closing = ChatResponseUpdate(
+            contents=[] if self.usage is None else [UsageContent(self.usage)],
+            response_id=self.response_id,
+            model_id=self.model_id,
+            finish_reason=self.finish_reason,
+            created_at=self.created_at,
+            additional_properties=self.additional_properties,
+        )
+        return [*pieces, closing]
+
 
 @dataclass(slots=True, init=False)
 class ChatResponseUpdate(ResponseUpdate):
@@ -140,20 +163,5 @@ class ChatClient(ABC):
     ) -> AsyncIterator[ChatResponseUpdate]:
         """Ask the model, and get its answer in pieces. By default: one update a message of `get_response`."""
         response = await self.get_response(messages, options)
-        for message in response.messages:
-            yield ChatResponseUpdate(
-                message.role,
-                message.contents,
-                author_name=message.author_name,
-                response_id=response.response_id,
-                message_id=message.message_id or new_id(),
-                model_id=response.model_id,
-            )
-        yield ChatResponseUpdate(
-            contents=[] if response.usage is None else [UsageContent(response.usage)],
-            response_id=response.response_id,
-            model_id=response.model_id,
-            finish_reason=response.finish_reason,
-            created_at=response.created_at,
-            additional_properties=response.additional_properties,
-        )
+        for update in response.to_updates():
+            yield update

@@ -1,0 +1,172 @@
+"""Recorded calls of models in a file: one JSON object a line, with the call, its key, and the reply."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from agents_loop.chat_client import ChatResponse
+from agents_loop.clients.call_key import key_of
+from agents_loop.errors import AgentsLoopError, ConfigurationError, SessionStateError
+from agents_loop.message_json import message_from_json, message_to_json, usage_to_json
+from agents_loop.messages import JsonValue, UsageDetails
+
+_START: Final = b'{"key": '
+"""How every file of recorded calls begins."""
+_SHOWN = 60
+_COMPARED = 20_000
+"""How many letters of each call are compared to find the nearest one."""
+
+
+class UnknownCallError(AgentsLoopError):
+    """A call is not among those that were recorded."""
+
+
+class Recordings:
+    """Recorded calls, in the order in which they were made.
+
+    Args:
+        path: The file.
+        on_warning: Hears once that a reply can't be written down. The run goes on.
+
+    Raises:
+        ConfigurationError: The file can't be read, or holds something else.
+    """
+
+    def __init__(self, path: Path, on_warning: Callable[[str], None] | None = None) -> None:
+        self.path = path
+        self._on_warning = on_warning
+        self._calls: dict[str, dict[str, JsonValue]] = {}
+        self._replies: dict[str, list[dict[str, Any]]] = {}
+        self._answers = True
+        self._is_torn = False
+        self._has_failed = False
+        if path.exists():
+            self._read()
+
+    @classmethod
+    def begin(cls, path: Path, on_warning: Callable[[str], None] | None = None) -> Recordings:
+        """An empty file, for calls that are made from now on; recorded ones that are there already are replaced.
+
+        Raises:
+            ConfigurationError: It can't be written, or holds something else than recorded calls.
+        """
+        try:
+            if path.is_file() and path.read_bytes()[: len(_START)] not in (b"", _START):
+                raise ConfigurationError(f"{path} is a file of another kind, and would be replaced")
+            path.write_bytes(b"")
+        except OSError as error:
+            raise ConfigurationError(f"{path}: calls can't be recorded there: {error.strerror}") from error
+        recordings = cls(path, on_warning)
+        recordings._answers = False
+        return recordings
+
+    @classmethod
+    def load(cls, path: Path) -> Recordings:
+        """Calls that were recorded before.
+
+        Raises:
+            ConfigurationError: There is no such file, or it holds something else.
+        """
+        if not path.is_file():
+            raise ConfigurationError(f"{path}: there are no recorded calls: no such file")
+        return cls(path)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._replies.values()))
+
+    def reply(self, call: Mapping[str, JsonValue], number: int) -> ChatResponse | None:
+        """What a call was answered when it was made for the n-th time, counted from 1; `None`: it was not."""
+        replies = self._replies.get(key_of(call), ()) if self._answers else ()
+        return _response(replies[number - 1]) if number <= len(replies) else None
+
+    def add(self, call: dict[str, JsonValue], response: ChatResponse) -> None:
+        """Write a call and its reply down."""
+        key, reply = key_of(call), _reply(response)
+        self._calls[key] = call
+        self._replies.setdefault(key, []).append(reply)
+        line = json.dumps({"key": key, "call": call, "reply": reply}, ensure_ascii=False, default=repr)
+        start, self._is_torn = "\n" if self._is_torn else "", False
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8", errors="replace", newline="\n") as file:
+                file.write(f"{start}{line}\n")
+        except OSError as error:
+            if not self._has_failed and self._on_warning is not None:
+                self._on_warning(f"the calls in {str(self.path)!r} are not complete: {error.strerror}; the run goes on")
+            self._has_failed = True
+
+    def unknown(self, call: Mapping[str, JsonValue], number: int) -> UnknownCallError:
+        """The error for a call that was not recorded; it says what comes nearest."""
+        model = call["model"]
+        recorded = len(self._replies.get(key_of(call), ()))
+        said = f"{self.path} holds no reply for a call to the model {model!r}"
+        if recorded:
+            return UnknownCallError(f"{said}: it is made for the {number}. time, and was recorded {recorded} time(s)")
+        to_model = [known for known in self._calls.values() if known["model"] == model]
+        if not to_model:
+            names = list(dict.fromkeys([str(known["model"]) for known in self._calls.values()]))
+            return UnknownCallError(f"{said}: recorded are calls to {', '.join(map(repr, names)) or 'none'}")
+        text = _text(call)
+        nearest = max(to_model, key=lambda known: _likeness(text, _text(known)))
+        return UnknownCallError(f"{said}: {_difference(text, _text(nearest))}; record it anew")
+
+    def _read(self) -> None:
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except OSError as error:
+            raise ConfigurationError(f"{self.path}: the recorded calls can't be read: {error.strerror}") from error
+        self._is_torn = bool(lines[-1])
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                fields = json.loads(line)
+                key, call, reply = fields["key"], fields["call"], fields["reply"]
+                _response(reply)
+            except (ValueError, KeyError, TypeError, AttributeError, SessionStateError) as error:
+                if number == len(lines):  # whoever wrote it was ended within the line
+                    return
+                raise ConfigurationError(f"{self.path}:{number}: this is no recorded call: {error}") from error
+            self._calls[key] = call
+            self._replies.setdefault(key, []).append(reply)
+
+
+def _reply(response: ChatResponse) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        each.name: getattr(response, each.name) for each in dataclasses.fields(response) if each.name != "messages"
+    }
+    fields["usage"] = None if response.usage is None else usage_to_json(response.usage)
+    fields["finish_reason"] = None if response.finish_reason is None else str(response.finish_reason)
+    given = {name: value for name, value in fields.items() if value is not None}
+    return {"messages": [message_to_json(message) for message in response.messages], **given}
+
+
+def _response(reply: Mapping[str, Any]) -> ChatResponse:
+    fields = dict(reply)
+    messages = [message_from_json(message) for message in fields.pop("messages")]
+    usage = fields.pop("usage", None)
+    return ChatResponse(messages, usage=None if usage is None else UsageDetails(**usage), **fields)
+
+
+def _text(call: Mapping[str, JsonValue]) -> str:
+    messages = cast("list[dict[str, Any]]", call["messages"])
+    said = [str(content.get("text", content)) for message in messages for content in message["contents"]]
+    return "\n".join([*said, json.dumps(call["options"], sort_keys=True, default=repr)])
+
+
+def _likeness(text: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, text[:_COMPARED], other[:_COMPARED]).quick_ratio()
+
+
+def _difference(text: str, other: str) -> str:
+    pairs = enumerate(zip(text, other, strict=False))
+    at = next((place for place, (one, two) in pairs if one != two), min(len(text), len(other)))
+    start = max(0, at - 20)
+    return (
+        f"from the nearest one it differs at {text[start : at + _SHOWN]!r}, recorded as {other[start : at + _SHOWN]!r}"
+    )
