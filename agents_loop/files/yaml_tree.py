@@ -152,7 +152,7 @@ class _Reading:
             return text
         try:
             value = self._scalars.construct_object(node)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        except (ValueError, KeyError, yaml.YAMLError):
+        except (ValueError, LookupError, yaml.YAMLError):
             self._add(node, path, f"{text[:40]!r} can't be read: put it in quotes if it is a text")
             return text
         if isinstance(value, float) and not math.isfinite(value):

@@ -1,1 +1,1 @@
-"""An agent and an evaluator that are a prompt each, rendered anew in each iteration: what loops in files are made of."""
+"""An agent and an evaluator that are a prompt each, rendered anew in each iteration."""

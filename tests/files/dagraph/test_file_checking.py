@@ -220,6 +220,7 @@ def test_another_kind_of_node_is_one_problem(write: Write):
         ("<<: {a: 1}\nname: n\n", ":1:1: merge keys (`<<`) can't be used here"),
         ("? [a]\n: b\n", ":1:3: a key that is not a text can't be used here"),
         ("name: 0o9\nx: 0b\n", ": "),
+        ("name: !!int\n", ":1:7: name: '' can't be read"),
     ],
 )
 def test_what_is_no_loop_file_is_one_line(write: Write, text: str, said: str):
