@@ -399,6 +399,8 @@ __all__ = [
     "MissingExtraError",
     "ModelPrice",
     "NearSameAnswerSignal",
+    "NodeChanged",
+    "NodeEvent",
     "NudgeStep",
     "OpenAIChatClient",
     "PairwiseJudge",

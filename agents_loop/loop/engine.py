@@ -443,7 +443,11 @@ class LoopRun:
 
     def _capped(self, number: int) -> tuple[StopReason, str | None]:
         self._logger.info("Loop run %s ended at max_iterations=%d", self.run_id, number)
-        return StopReason.MAX_ITERATIONS, f"{number} of {self._max_iterations} iterations"
+        detail = f"{number} of {self._max_iterations} iterations"
+        if self._options.evaluate_final_iteration:
+            revisions = "1 revision" if number == 2 else f"{number - 1} revisions"  # noqa: PLR2004 - the first is a draft
+            detail += f": after {revisions} the answer still does not pass its check"
+        return StopReason.MAX_ITERATIONS, detail
 
     def _context(
         self, context: LoopContext | None, session: AgentSession, response: AgentResponse, number: int

@@ -263,7 +263,11 @@ async def test_no_one_is_asked_at_the_cap(agent: RecordingAgent, invoke: Way):
     ("last", "expected", "detail"),
     [
         (STOP, StopReason.SATISFIED, None),
-        (LoopEvaluation.continue_("still more"), StopReason.MAX_ITERATIONS, "2 of 2 iterations"),
+        (
+            LoopEvaluation.continue_("still more"),
+            StopReason.MAX_ITERATIONS,
+            "2 of 2 iterations: after 1 revision the answer still does not pass its check",
+        ),
         (LoopEvaluation.abort("hopeless"), StopReason.ABORTED, "hopeless"),
     ],
 )
