@@ -20,12 +20,16 @@ from agents_loop.loop.events import (
     LoopEvent,
     LoopStarted,
     LoopStopped,
+    NodeChanged,
+    NodeEvent,
     StallNoticed,
 )
 from agents_loop.loop.result import LoopResult
 from agents_loop.metering.spending import tokens_of
 
 _LONGEST = 240
+_TOLD = frozenset({"retried", "skipped", "resumed", "failed", "cancelled"})
+"""What of a node is worth a line beside the events of its own run."""
 
 
 class Display(ABC):
@@ -54,7 +58,9 @@ class Display(ABC):
             used.append(counted(tokens[0], "token"))
         if total.cost_usd:
             used.append(f"${total.cost_usd:.4f}")
-        line = f"{result.stop_reason.value} after {counted(len(result.iterations), 'iteration')}"
+        nodes = result.report.get("nodes")
+        through = counted(len(nodes), "node") if nodes else counted(len(result.iterations), "iteration")
+        line = f"{result.stop_reason.value} after {through}"
         return f"{line} ({', '.join(used)})"
 
 
@@ -77,17 +83,24 @@ class PlainDisplay(Display):
 
     def on_event(self, event: LoopEvent) -> None:
         """A line for a draft, for a word on it, and for the ending."""
+        self._show(event, "")
+
+    def _show(self, event: LoopEvent, whose: str) -> None:
         match event:
             case AgentResponded():
-                self.notice(f"iteration {event.number}: {one_line(answer_text(event.response), _LONGEST)}")
+                self.notice(f"{whose}iteration {event.number}: {one_line(answer_text(event.response), _LONGEST)}")
             case EvaluatorDecided():
                 said = _said(event.evaluation)
                 word = word_of(event.evaluation) + (f": {said}" if said else "")
-                self.notice(f"iteration {event.number}: {one_line(word, _LONGEST)}")
+                self.notice(f"{whose}iteration {event.number}: {one_line(word, _LONGEST)}")
             case StallNoticed():
-                self.notice(f"iteration {event.number}: {_stalled(event)}")
+                self.notice(f"{whose}iteration {event.number}: {_stalled(event)}")
             case LoopStopped():
-                self.notice(f"stopped: {self.ending(event.result)}")
+                self.notice(f"{whose}stopped: {self.ending(event.result)}")
+            case NodeEvent():
+                self._show(event.event, f"{event.node}: ")
+            case NodeChanged() if event.status in _TOLD:
+                self.notice(one_line(_changed(event), _LONGEST))
             case _:
                 pass
 
@@ -105,7 +118,7 @@ class LiveDisplay(Display):
         """A dim line."""
         self._screen.line(one_line(text), "dim")
 
-    def on_event(self, event: LoopEvent) -> None:
+    def on_event(self, event: LoopEvent) -> None:  # noqa: C901 - one for each kind
         """Show it."""
         screen = self._screen
         match event:
@@ -122,6 +135,11 @@ class LiveDisplay(Display):
                 self._show_word(event.evaluation)
             case StallNoticed():
                 screen.line(_stalled(event), "yellow")
+            case NodeEvent():
+                self._show_node(event.node, event.event)
+            case NodeChanged():
+                if event.status in _TOLD:
+                    screen.line(f"── {one_line(_changed(event))}", "yellow")
             case LoopStopped():
                 style = "bold green" if event.result.stop_reason == "satisfied" else "bold yellow"
                 screen.line(f"── {self.ending(event.result)}", style)
@@ -130,9 +148,24 @@ class LiveDisplay(Display):
         """Take the spinner away."""
         self._screen.close()
 
-    def _show_word(self, evaluation: LoopEvaluation) -> None:
+    def _show_node(self, node: str, event: LoopEvent) -> None:
+        """Nodes run at once: each draft is shown when it is there, under its node's name."""
+        screen, whose = self._screen, printable(node)
+        match event:
+            case AgentResponded():
+                screen.line(f"── {whose}: iteration {event.number}", "bold cyan")
+                screen.line(printable(answer_text(event.response)))
+            case EvaluatorDecided():
+                self._show_word(event.evaluation, f"{whose}: ")
+            case LoopStopped():
+                screen.line(f"── {whose}: {self.ending(event.result)}", "dim")
+            case _:
+                pass
+        screen.wait("working")
+
+    def _show_word(self, evaluation: LoopEvaluation, whose: str = "") -> None:
         mark, style = ("✓", "green") if evaluation.decision == "stop" else ("✗", "yellow")
-        self._screen.line(f"{mark} {word_of(evaluation)}", style)
+        self._screen.line(f"{mark} {whose}{word_of(evaluation)}", style)
         for line in printable(_said(evaluation)).splitlines():
             self._screen.line(f"  {line}")
 
@@ -149,6 +182,10 @@ def word_of(evaluation: LoopEvaluation) -> str:
     """Who said what, in short."""
     score = "" if evaluation.score is None else f" (score {evaluation.score:g})"
     return f"{evaluation.evaluator}: {evaluation.decision}{score}"
+
+
+def _changed(event: NodeChanged) -> str:
+    return f"{event.node}: {event.status}" + (f": {event.detail}" if event.detail else "")
 
 
 def _stalled(event: StallNoticed) -> str:

@@ -21,6 +21,8 @@ from agents_loop.loop.events import (
     LoopEvent,
     LoopStarted,
     LoopStopped,
+    NodeChanged,
+    NodeEvent,
     StallNoticed,
 )
 from agents_loop.loop.result import evaluation_to_json, result_to_json
@@ -110,8 +112,11 @@ def event_to_json(event: LoopEvent) -> dict[str, JsonValue] | None:  # noqa: PLR
             }
         case EvaluatorDecided():
             return {"number": event.number, "evaluation": evaluation_to_json(event.evaluation)}
-        case StallNoticed():
+        case StallNoticed() | NodeChanged():
             return dict(asdict(event))
+        case NodeEvent():
+            inner = event_to_json(event.event)
+            return inner and {"node": event.node, "inner": {"event": type(event.event).__name__, **inner}}
         case LoopStopped():
             result = result_to_json(event.result)
             detail = event.result.stop_detail

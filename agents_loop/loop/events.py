@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from agents_loop.agent import AgentResponse, AgentResponseUpdate
 from agents_loop.loop.evaluation import LoopEvaluation
@@ -70,6 +70,29 @@ class StallNoticed:
     """The name of the step that follows."""
 
 
+NodeStatus: TypeAlias = Literal["started", "retried", "done", "skipped", "resumed", "failed", "cancelled"]
+
+
+@dataclass(slots=True)
+class NodeChanged:
+    """A node of a graph begins, is tried again, or is over; only in runs of files that are graphs."""
+
+    node: str
+    """Its id."""
+    status: NodeStatus
+    detail: str | None = None
+    """More about it, for people."""
+
+
+@dataclass(slots=True)
+class NodeEvent:
+    """Something has happened in a node of a graph, which is a run of its own."""
+
+    node: str
+    """Its id."""
+    event: LoopEvent
+
+
 @dataclass(slots=True)
 class LoopStopped:
     """The run is over. If it failed, the exception follows."""
@@ -80,5 +103,13 @@ class LoopStopped:
 
 
 LoopEvent: TypeAlias = (
-    LoopStarted | IterationStarted | AgentUpdated | AgentResponded | EvaluatorDecided | StallNoticed | LoopStopped
+    LoopStarted
+    | IterationStarted
+    | AgentUpdated
+    | AgentResponded
+    | EvaluatorDecided
+    | StallNoticed
+    | NodeChanged
+    | NodeEvent
+    | LoopStopped
 )
