@@ -73,12 +73,12 @@ class ChatClientAgent(AIAgent):
         self._system = [] if instructions is None else [ChatMessage(ChatRole.SYSTEM, instructions)]
         self.name = name
         self.description = description
-        self._options = options
+        self.options = options
         self.tools = tuple([as_tool(given) for given in tools])
         Toolbox(self.tools)
         self.context_providers = checked_providers(context_providers)
-        self._auto_approve = auto_approve
-        self._max_tool_rounds = checked_rounds(max_tool_rounds)
+        self.auto_approve = auto_approve
+        self.max_tool_rounds = checked_rounds(max_tool_rounds)
         self._is_plain = not self.tools and not self.context_providers
         """Whether a run is one call, unless its options have tools or its session holds an exchange."""
 
@@ -156,10 +156,10 @@ class ChatClientAgent(AIAgent):
                 system=provided.system(self.instructions),
                 extra=provided.messages,
                 options=asked,
-                max_rounds=self._max_tool_rounds,
+                max_rounds=self.max_tool_rounds,
             )
             further = () if asked is None else asked.tools
-            toolbox = Toolbox([*self.tools, *provided.tools, *further], self._auto_approve)
+            toolbox = Toolbox([*self.tools, *provided.tools, *further], self.auto_approve)
             run = ToolRun(asking, toolbox, Shown(self), messages, session)
             async with aclosing(run.updates(streaming=streaming)) as updates:
                 async for update in updates:
@@ -173,8 +173,8 @@ class ChatClientAgent(AIAgent):
 
     def _chat_options(self, options: AgentRunOptions | None) -> ChatOptions | None:
         if options is None or options.chat_options is None:
-            return self._options
-        return options.chat_options.over(self._options)
+            return self.options
+        return options.chat_options.over(self.options)
 
     def _answer(self, response: ChatResponse) -> AgentResponse:
         return AgentResponse(

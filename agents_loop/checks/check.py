@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from inspect import isawaitable
-from typing import ClassVar, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
+from inspect import isawaitable, signature
+from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeAlias
 
 from agents_loop.errors import ConfigurationError
 from agents_loop.loop.answer import answer_text
@@ -20,6 +21,14 @@ Finding: TypeAlias = bool | str | None
 _PASSED_AT = "_agents_loop.check"
 """Where a run keeps in which iteration each check was first passed."""
 Examine: TypeAlias = Callable[[str], Finding | Awaitable[Finding]]
+_Parameters = ParamSpec("_Parameters")
+
+
+class MadeBy(NamedTuple):
+    """The function that made a check, by its name, and what it was given: so that the check can be written down."""
+
+    function: str
+    arguments: Mapping[str, Any]
 
 
 class Check(LoopEvaluator):
@@ -60,6 +69,7 @@ class Check(LoopEvaluator):
             raise TypeError(f"feedback_message_template must be a str or None, not {type(template).__name__}")
         self.name = name
         self.required = required
+        self.made_by: MadeBy | None = None
         self._examine = examine
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
 
@@ -108,6 +118,20 @@ def _problem(finding: Finding) -> str | None:
     return finding
 
 
+def check_maker(make: Callable[_Parameters, Check]) -> Callable[_Parameters, Check]:
+    """Let the checks that a function makes know what they were made of (`Check.made_by`)."""
+    parameters = signature(make)
+
+    @wraps(make)
+    def made(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Check:
+        check = make(*args, **kwargs)
+        check.made_by = MadeBy(make.__name__, parameters.bind(*args, **kwargs).arguments)
+        return check
+
+    return made
+
+
+@check_maker
 def check(name: str, examine: Examine, *, required: bool = True, feedback_message_template: str | None = None) -> Check:
     """A function of the answer's text as an evaluator: `check("names a price", lambda text: "EUR" in text)`.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Final, TypeAlias, cast
 
-from agents_loop.checks.check import Check, Finding
+from agents_loop.checks.check import Check, Finding, check_maker
 from agents_loop.errors import ConfigurationError
 from agents_loop.loop.context import LoopContext
 
@@ -58,6 +58,7 @@ def find_citations(
     return tuple(dict.fromkeys(citation for citation in citations if citation))
 
 
+@check_maker
 def citation_check(
     allowed: AllowedCitations,
     *,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from agents_loop.checks.check import Check
+from agents_loop.checks.check import Check, check_maker
 from agents_loop.checks.process import FinishedProcess, run_process
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.feedback import screen_feedback
@@ -18,6 +18,7 @@ _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "V
 """What a command needs to run, and no key or token among it."""
 
 
+@check_maker
 def command_check(
     name: str,
     command: Sequence[str],

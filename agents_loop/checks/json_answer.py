@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from agents_loop.checks.check import Check
+from agents_loop.checks.check import Check, check_maker
 from agents_loop.checks.json_schema import schema_problems
 from agents_loop.judging.measures import json_value
 from agents_loop.messages import JsonValue
@@ -16,6 +16,7 @@ _MOST_SHOWN = 300
 """Characters of one problem: a validator may quote the whole value."""
 
 
+@check_maker
 def json_check(
     schema: Mapping[str, Any] | None = None,
     *,

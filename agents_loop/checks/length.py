@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from agents_loop.checks.check import Check
+from agents_loop.checks.check import Check, check_maker
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.measures import count_lines, count_sentences, count_words, list_items
 
@@ -20,6 +20,7 @@ _COUNTS: dict[str, Callable[[str], int]] = {
 }
 
 
+@check_maker
 def length_check(
     unit: LengthUnit,
     *,

@@ -8,11 +8,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from agents_loop.checks.check import Check
+from agents_loop.checks.check import Check, check_maker
 from agents_loop.checks.json_answer import json_check_of
 from agents_loop.messages import JsonValue
 
 
+@check_maker
 def pydantic_check(
     model: Any, *, strict: bool = False, bare: bool = False, name: str | None = None, required: bool = True
 ) -> Check:

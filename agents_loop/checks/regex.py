@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from agents_loop.checks.check import Check
+from agents_loop.checks.check import Check, check_maker
 from agents_loop.errors import ConfigurationError
 
 _MOST_SHOWN = 100
 """Characters of what was found that the agent is shown."""
 
 
+@check_maker
 def regex_check(
     pattern: str | re.Pattern[str],
     *,

@@ -59,6 +59,7 @@ class AgentModeProvider(ContextProvider):
         if any(not name.strip() for name in self.modes):
             raise ConfigurationError(f"a mode's name must not be blank; modes are {_listed(self.modes)}")
         self.default_mode = next(iter(self.modes)) if default_mode is None else self._checked(default_mode)
+        self.model_may_change = model_may_change
         self._tools = [FunctionTool.of(self._get, name="mode_get")]
         if model_may_change:
             self._tools.append(self._setter())

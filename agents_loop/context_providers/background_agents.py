@@ -71,7 +71,7 @@ class BackgroundAgentsProvider(ContextProvider):
         if task_timeout_s is not None and not 0 < task_timeout_s < math.inf:
             raise ConfigurationError(f"task_timeout_s must be a positive number or None, not {task_timeout_s!r}")
         self.agents: dict[str, AIAgent] = {name: as_agent(x, name=f"agents[{name!r}]") for name, x in agents.items()}
-        self._task_timeout_s = task_timeout_s
+        self.task_timeout_s = task_timeout_s
         self._work: weakref.WeakKeyDictionary[AgentSession, dict[int, _Work]] = weakref.WeakKeyDictionary()
         self._all_work: set[_Work] = set()
         self._is_closed = False
@@ -152,7 +152,7 @@ class BackgroundAgentsProvider(ContextProvider):
         if agent not in self.agents:
             raise ConfigurationError(f"there is no agent {agent!r}; there are: {', '.join(map(repr, self.agents))}")
         state = _STATE.read(session, self.state_key)
-        running = run_to_its_end(agent, self.agents[agent], input, self._task_timeout_s)
+        running = run_to_its_end(agent, self.agents[agent], input, self.task_timeout_s)
         task = BackgroundTask(state.next_id, agent, description)
         self._keep(session, task.id, asyncio.get_running_loop().create_task(running, context=context_apart()))
         _STATE.write(session, self.state_key, _Tasks(task.id + 1, [*state.tasks, task]))

@@ -67,7 +67,7 @@ before. Add what you discover on the way; use todo_remove for what has become ne
 look there when you are not sure what is left."""
 
     def __init__(self, *, instructions: str | None = None) -> None:
-        self._instructions = self.DEFAULT_INSTRUCTIONS if instructions is None else instructions
+        self.instructions = self.DEFAULT_INSTRUCTIONS if instructions is None else instructions
         self._tools = (
             FunctionTool.of(self._add, name="todo_add"),
             FunctionTool.of(self._list, name="todo_list"),
@@ -77,7 +77,7 @@ look there when you are not sure what is left."""
 
     async def provide(self, context: ProviderContext) -> ProvidedContext:  # noqa: ARG002 - it is the same in every run
         """The instructions and the tools."""
-        return ProvidedContext(instructions=self._instructions, tools=self._tools)
+        return ProvidedContext(instructions=self.instructions, tools=self._tools)
 
     def get_items(self, session: AgentSession) -> tuple[TodoItem, ...]:
         """All todos, in the order in which they were added.

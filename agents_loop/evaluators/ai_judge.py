@@ -176,8 +176,8 @@ Please go on and deliver the complete answer."""
     def __init__(self, judge_client: ChatClientLike, options: AIJudgeLoopEvaluatorOptions | None = None) -> None:
         options = options or AIJudgeLoopEvaluatorOptions()
         given = options.instructions
-        self._client = as_chat_client(judge_client, name="judge_client")
-        self._options = options
+        self.judge_client = as_chat_client(judge_client, name="judge_client")
+        self.options = options
         asked = options.chat_options or ChatOptions()
         further = further_names(options.verdict_fields, asked.response_format)
         default = self.DEFAULT_INSTRUCTIONS.replace(reply_instructions(), reply_instructions(further))
@@ -196,13 +196,13 @@ Please go on and deliver the complete answer."""
     def _designed(
         self, further: Collection[str], asked: ChatOptions
     ) -> Callable[[LoopContext], Awaitable[LoopEvaluation]] | None:
-        options = self._options
+        options = self.options
         if options.design == "requirements":
             from agents_loop.judging.requirements.judge import RequirementsJudge  # noqa: PLC0415 - a fifth of the import
 
             threshold = options.confidence_threshold
             by_requirements = RequirementsJudge(
-                self._client, asked, options.on_failure, options.new_nonce, options.criteria or (), threshold
+                self.judge_client, asked, options.on_failure, options.new_nonce, options.criteria or (), threshold
             )
             return partial(self._by_requirements, by_requirements)
         careful = self._careful_judge(further)
@@ -210,7 +210,7 @@ Please go on and deliver the complete answer."""
 
     def _careful_judge(self, further: Collection[str]) -> CarefulJudge | None:
         """Who judges where one reply may not be enough."""
-        options = self._options
+        options = self.options
         stronger = None
         if options.escalate_to is not None:
             stronger = as_chat_client(options.escalate_to, name="escalate_to")
@@ -218,7 +218,7 @@ Please go on and deliver the complete answer."""
         if not (further or again or threshold is not None or options.samples > 1 or stronger is not None):
             return None
         return CarefulJudge(
-            client=self._client,
+            client=self.judge_client,
             chat_options=self._chat_options,
             policy=options.on_failure,
             names=further,
@@ -230,21 +230,21 @@ Please go on and deliver the complete answer."""
 
     def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
         """The judge's."""
-        return [(self._client, self._chat_options)]
+        return [(self.judge_client, self._chat_options)]
 
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
         """What the judge is sent: a system and a user message. No model is called.
 
         By requirements, it is what a run's first call is sent: to list what the request demands.
         """
-        if self._options.design == "requirements":
+        if self.options.design == "requirements":
             from agents_loop.judging.requirements.demands import listing_messages  # noqa: PLC0415 - as in `_designed`
 
-            return listing_messages(request_text(context.initial_messages), self._options.new_nonce)
+            return listing_messages(request_text(context.initial_messages), self.options.new_nonce)
         return self._messages(context, self._limits)
 
     def _messages(self, context: LoopContext, limits: ShownLimits) -> list[ChatMessage]:
-        options = self._options
+        options = self.options
         system, sees = self._system, options.judge_sees
         if self._instructions is not None:
             rendered = render_instructions(self._instructions, options.criteria or (), counters_of(context))
@@ -276,10 +276,10 @@ Please go on and deliver the complete answer."""
         if self._by_design is not None:
             return await self._by_design(context)
         reading = await ask(
-            self._client,
+            self.judge_client,
             self.build_messages(context),
             self._chat_options,
-            self._options.on_failure,
+            self.options.on_failure,
             context,
             _read,
             partial(self._shorter_messages, context),
@@ -323,11 +323,11 @@ Please go on and deliver the complete answer."""
         if limits is None:
             return None
         return answer_pieces(
-            context.last_response, all_messages=self._options.judge_sees == "messages", most=limits.answer
+            context.last_response, all_messages=self.options.judge_sees == "messages", most=limits.answer
         )
 
     def _feedback(self, gap: str, context: LoopContext) -> str:
-        heard = screened(gap, self._options.feedback_filter)
+        heard = screened(gap, self.options.feedback_filter)
         if not self._template_counts:
             return self._template.replace(self.GAP_ANALYSIS_PLACEHOLDER, heard)
         return fill(self._template, {self.GAP_ANALYSIS_PLACEHOLDER: heard, **counters_of(context)})

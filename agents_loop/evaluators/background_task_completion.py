@@ -54,8 +54,8 @@ class BackgroundTaskCompletionLoopEvaluator(LoopEvaluator):
     )
 
     def __init__(self, options: BackgroundTaskCompletionLoopEvaluatorOptions | None = None) -> None:
-        self._options = options or BackgroundTaskCompletionLoopEvaluatorOptions()
-        template = self._options.feedback_message_template
+        self.options = options or BackgroundTaskCompletionLoopEvaluatorOptions()
+        template = self.options.feedback_message_template
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
@@ -73,9 +73,9 @@ class BackgroundTaskCompletionLoopEvaluator(LoopEvaluator):
         running = provider.get_running(context.session)
         if not running:
             return LoopEvaluation.stop()
-        if self._options.wait_timeout_s:
+        if self.options.wait_timeout_s:
             ids = [task.id for task in running]
-            await provider.wait(context.session, ids, timeout_s=self._options.wait_timeout_s)
+            await provider.wait(context.session, ids, timeout_s=self.options.wait_timeout_s)
         values = {
             self.INCOMPLETE_TASKS_PLACEHOLDER: "\n".join(
                 [f"- #{task.id} ({task.agent}): {task.description}" for task in running]

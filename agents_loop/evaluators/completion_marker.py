@@ -48,14 +48,15 @@ class CompletionMarkerLoopEvaluator(LoopEvaluator):
             raise TypeError(f"completion_marker must be a str, not {type(completion_marker).__name__}")
         if not completion_marker.strip():
             raise ConfigurationError("completion_marker must not be blank")
-        template = None if options is None else options.feedback_message_template
-        self._marker = completion_marker
+        self.options = options or CompletionMarkerLoopEvaluatorOptions()
+        template = self.options.feedback_message_template
+        self.completion_marker = completion_marker
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Look for the marker in the latest reply."""
         text = reply_text(context.last_response)
-        if self._marker in text:
+        if self.completion_marker in text:
             return LoopEvaluation.stop()
-        values = {self.COMPLETION_MARKER_PLACEHOLDER: self._marker, self.LAST_RESPONSE_PLACEHOLDER: text}
+        values = {self.COMPLETION_MARKER_PLACEHOLDER: self.completion_marker, self.LAST_RESPONSE_PLACEHOLDER: text}
         return LoopEvaluation.continue_(fill(self._template, values))

@@ -28,7 +28,7 @@ class DelegateLoopEvaluator(LoopEvaluator):
     def __init__(self, evaluate: Callable[[LoopContext], Word | Awaitable[Word]]) -> None:
         if not callable(evaluate):
             raise TypeError(f"evaluate must be callable, not {type(evaluate).__name__}")
-        self._evaluate = evaluate
+        self.function = evaluate
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Ask the function.
@@ -37,7 +37,7 @@ class DelegateLoopEvaluator(LoopEvaluator):
             ConfigurationError: It gave a blank str.
             TypeError: It gave something that is no `Word`.
         """
-        given = self._evaluate(context)
+        given = self.function(context)
         word = await given if isawaitable(given) else given
         if isinstance(word, LoopEvaluation):
             return word

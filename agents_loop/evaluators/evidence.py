@@ -74,27 +74,27 @@ class EvidenceLoopEvaluator(LoopEvaluator):
                 )
         if not given:
             raise ConfigurationError("checks must not be empty: without any, use the judge alone")
-        self._judge = judge
-        self._checks = tuple(given)
-        self._options = options or EvidenceLoopEvaluatorOptions()
+        self.judge = judge
+        self.checks = tuple(given)
+        self.options = options or EvidenceLoopEvaluatorOptions()
 
     def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
         """The judge's, and the checks'."""
-        return [call for asked in (self._judge, *self._checks) for call in asked.model_calls()]
+        return [call for asked in (self.judge, *self.checks) for call in asked.model_calls()]
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Run the checks, then ask the judge."""
         answers: list[LoopEvaluation] = []
-        error = await ask_all(self._checks, context, answers)
+        error = await ask_all(self.checks, context, answers)
         if error is not None:
             raise error
-        results = [_Result.of(check, answer) for check, answer in zip(self._checks, answers, strict=True)]
+        results = [_Result.of(check, answer) for check, answer in zip(self.checks, answers, strict=True)]
         aborted = next((answer for answer in answers if answer.decision == "abort"), None)
         if aborted is not None:
             return replace(aborted, details=_details(results, None), evaluator=None)
         word = None
-        if self._options.on_failed_check == "ask_judge" or not any(result.is_veto for result in results):
-            word = await ask(self._judge, context.with_evidence([result.evidence() for result in results]))
+        if self.options.on_failed_check == "ask_judge" or not any(result.is_veto for result in results):
+            word = await ask(self.judge, context.with_evidence([result.evidence() for result in results]))
         return _decided(results, word)
 
 

@@ -131,9 +131,9 @@ class IterationStrategyLoopEvaluator(LoopEvaluator):
             raise TypeError(f"detectors must be a sequence of detectors, not {type(detectors).__name__}")
         if not detectors:
             raise ConfigurationError("detectors must not be empty: nobody would look at the answer")
-        self._detectors = tuple(as_detector(each) for each in detectors)
-        self._options = options or IterationStrategyLoopEvaluatorOptions()
-        self._templates = {**DEFAULT_FEEDBACK_MESSAGE_TEMPLATES, **self._options.feedback_message_templates}
+        self.detectors = tuple(as_detector(each) for each in detectors)
+        self.options = options or IterationStrategyLoopEvaluatorOptions()
+        self._templates = {**DEFAULT_FEEDBACK_MESSAGE_TEMPLATES, **self.options.feedback_message_templates}
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Ask the detectors, and decide.
@@ -148,8 +148,8 @@ class IterationStrategyLoopEvaluator(LoopEvaluator):
             signals,
             self._budget(context),
             history,
-            self._options.thresholds,
-            simplify_on_cascade=self._options.on_cascade == "simplify",
+            self.options.thresholds,
+            simplify_on_cascade=self.options.on_cascade == "simplify",
         )
         attempts[context.iteration] = Attempt(
             iteration=context.iteration,
@@ -160,7 +160,7 @@ class IterationStrategyLoopEvaluator(LoopEvaluator):
         return self._evaluation(decision, signals.quality)
 
     def _evaluation(self, decision: StrategyDecision, score: float | None) -> LoopEvaluation:
-        options = self._options
+        options = self.options
         note, details = f"{decision.strategy} ({decision.rule}): {decision.reason}", decision.to_json()
         if decision.strategy == IterationStrategy.ACCEPT:
             return LoopEvaluation.stop(score=score, note=note, details=details)
@@ -174,10 +174,10 @@ class IterationStrategyLoopEvaluator(LoopEvaluator):
         return LoopEvaluation.continue_(feedback, score=score, note=note, details=details)
 
     def _screen(self, text: str) -> str:
-        return screened(text, self._options.feedback_filter)
+        return screened(text, self.options.feedback_filter)
 
     async def _detect(self, context: LoopContext) -> IterationSignals:
-        asked = [_Detection(detector) for detector in self._detectors]
+        asked = [_Detection(detector) for detector in self.detectors]
         error = await ask_all(asked, context, [])
         if error is not None:
             raise error
@@ -188,7 +188,7 @@ class IterationStrategyLoopEvaluator(LoopEvaluator):
         return of_all.setdefault(id(self), {})
 
     def _budget(self, context: LoopContext) -> IterationBudget:
-        options, records = self._options, context.iterations
+        options, records = self.options, context.iterations
         reported = [tokens for record in records if (tokens := _tokens(record.usage)) is not None]
         used = sum(reported) if reported else None
         elapsed = sum(record.duration_s for record in records)

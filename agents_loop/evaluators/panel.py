@@ -117,14 +117,19 @@ class PanelLoopEvaluator(LoopEvaluator):
         members: Sequence[LoopEvaluator | Sequence[LoopEvaluator]],
         options: PanelLoopEvaluatorOptions | None = None,
     ) -> None:
-        self._options = options or PanelLoopEvaluatorOptions()
+        self.options = options or PanelLoopEvaluatorOptions()
         tiers = _tiers(members)
-        weights = self._options.weights
+        weights = self.options.weights
         count = sum(len(tier) for tier in tiers)
         if weights is not None and len(weights) != count:
             raise ConfigurationError(f"weights must be as many as members: {len(weights)} for {count}")
         left = iter(weights if weights is not None else [1.0] * count)
         self._tiers = [[(member, next(left)) for member in tier] for tier in tiers]
+
+    @property
+    def tiers(self) -> list[list[LoopEvaluator]]:
+        """The members, tier by tier."""
+        return [[member for member, _ in tier] for tier in self._tiers]
 
     def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
         """All members'."""
@@ -140,10 +145,10 @@ class PanelLoopEvaluator(LoopEvaluator):
             word = self._counted([ballot for ballot in ballots if self._has_vote(ballot)])
             if word.decision != "stop":
                 break
-        return replace(word, details={"vote": self._options.vote, "tiers": asked})
+        return replace(word, details={"vote": self.options.vote, "tiers": asked})
 
     async def _ask(self, tier: Sequence[tuple[LoopEvaluator, float]], context: LoopContext) -> list[_Ballot]:
-        ballots = [_Ballot(member, weight, self._options.on_failure) for member, weight in tier]
+        ballots = [_Ballot(member, weight, self.options.on_failure) for member, weight in tier]
         error = await ask_all(ballots, context, [])
         if error is None and all(ballot.failure is not None for ballot in ballots) and self._abstains:
             error = ballots[0].failure
@@ -154,17 +159,17 @@ class PanelLoopEvaluator(LoopEvaluator):
     def _has_vote(self, ballot: _Ballot) -> bool:
         if ballot.failure is not None:
             return not self._abstains
-        return not is_without_verdict(ballot.word) or not (self._abstains or self._options.vote in _SCORE_VOTES)
+        return not is_without_verdict(ballot.word) or not (self._abstains or self.options.vote in _SCORE_VOTES)
 
     @property
     def _abstains(self) -> bool:
-        return self._options.on_failure == "abstain"
+        return self.options.on_failure == "abstain"
 
     def _counted(self, ballots: Sequence[_Ballot]) -> LoopEvaluation:
         """What the votes of one tier come to."""
         if not ballots:
             return LoopEvaluation.continue_(note="no member gave a verdict")
-        options = self._options
+        options = self.options
         words = [ballot.word for ballot in ballots]
         weights = [ballot.weight for ballot in ballots]
         aborts = [word for word in words if word.decision == "abort"]
@@ -181,7 +186,7 @@ class PanelLoopEvaluator(LoopEvaluator):
         return LoopEvaluation.stop(score=score) if passes else joined_wish(words, score=score)
 
     def _is_aborted(self, words: Sequence[LoopEvaluation], weights: Sequence[float]) -> bool:
-        if self._options.on_abort == "any":
+        if self.options.on_abort == "any":
             return True
         return passes_by_weight([word.decision == "abort" for word in words], weights, "continue")
 

@@ -128,8 +128,8 @@ asked for."""
 
     def __init__(self, checker_client: ChatClientLike, options: PassTokenLoopEvaluatorOptions | None = None) -> None:
         options = options or PassTokenLoopEvaluatorOptions()
-        self._client = as_chat_client(checker_client, name="checker_client")
-        self._options = options
+        self.checker_client = as_chat_client(checker_client, name="checker_client")
+        self.options = options
         self._instructions = self.DEFAULT_INSTRUCTIONS if options.instructions is None else options.instructions
         template = options.feedback_message_template
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
@@ -144,7 +144,7 @@ asked for."""
 
     def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
         """The checker's."""
-        return [(self._client, self._chat_options)]
+        return [(self.checker_client, self._chat_options)]
 
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
         """What the checker is sent: a system and a user message. No model is called.
@@ -152,13 +152,13 @@ asked for."""
         Raises:
             ConfigurationError: The sources are looked up by an async callable.
         """
-        sources = self._options.sources
+        sources = self.options.sources
         return self._messages(context, None if sources is None else sources_now(sources, context), self._limits)
 
     def _messages(
         self, context: LoopContext, sources: Sequence[Source] | None, limits: ShownLimits
     ) -> list[ChatMessage]:
-        options, values = self._options, {self.PASS_TOKEN_PLACEHOLDER: self._options.pass_token, **counters_of(context)}
+        options, values = self.options, {self.PASS_TOKEN_PLACEHOLDER: self.options.pass_token, **counters_of(context)}
         if sources is not None and self.SOURCES_PLACEHOLDER in self._instructions:
             values[self.SOURCES_PLACEHOLDER] = fenced_sources(sources, options.new_nonce)
             sources = ()
@@ -182,7 +182,7 @@ asked for."""
         Raises:
             JudgeFailedError: The checker gave no verdict, and the policy is to raise.
         """
-        given = self._options.sources
+        given = self.options.sources
         sources = None if given is None else await find_sources(given, context)
 
         def shorter(times: int) -> list[ChatMessage] | None:
@@ -190,12 +190,12 @@ asked for."""
             return None if limits is None else self._messages(context, sources, limits)
 
         reading = await ask(
-            self._client,
+            self.checker_client,
             self._messages(context, sources, self._limits),
             self._chat_options,
-            self._options.on_failure,
+            self.options.on_failure,
             context,
-            partial(_read, token=self._options.pass_token),
+            partial(_read, token=self.options.pass_token),
             shorter,
         )
         if isinstance(reading, NoVerdict):
@@ -208,7 +208,7 @@ asked for."""
         return LoopEvaluation.continue_(self._feedback(reading.verdict, context), details=details)
 
     def _feedback(self, verdict: str, context: LoopContext) -> str:
-        heard = screened(verdict, self._options.feedback_filter)
+        heard = screened(verdict, self.options.feedback_filter)
         return fill(self._template, {self.VERDICT_PLACEHOLDER: heard, **counters_of(context)})
 
 

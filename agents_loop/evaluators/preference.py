@@ -35,7 +35,7 @@ class PreferenceLoopEvaluator(LoopEvaluator):
             raise TypeError(
                 f"judge must be a PairwiseJudge, not {type(judge).__name__}: wrap it, PairwiseJudge(client)"
             )
-        self._judge = judge
+        self.judge = judge
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Compare the latest answer with the best one before it.
@@ -48,7 +48,7 @@ class PreferenceLoopEvaluator(LoopEvaluator):
             return LoopEvaluation.stop(note="the answer is none: not compared")
         of_all: dict[int, tuple[int, AgentResponse]] = context.additional_properties.setdefault(_BEST, {})
         best = of_all.get(id(self))
-        comparison = None if best is None else await self._judge.compare(context, best[1], response)
+        comparison = None if best is None else await self.judge.compare(context, best[1], response)
         preferred = (
             "new" if comparison is None else {"first": "best", "second": "new"}.get(comparison.better, "neither")
         )

@@ -145,29 +145,29 @@ Please deliver the complete answer, and keep what was right about the last one."
         options: RubricLoopEvaluatorOptions | None = None,
     ) -> None:
         options = options or RubricLoopEvaluatorOptions()
-        self._client = as_chat_client(judge_client, name="judge_client")
-        self._criteria = _checked(criteria, options)
-        self._options = options
+        self.judge_client = as_chat_client(judge_client, name="judge_client")
+        self.criteria = _checked(criteria, options)
+        self.options = options
         instructions = self.DEFAULT_INSTRUCTIONS if options.instructions is None else options.instructions
-        rendered = fill(instructions, {CRITERIA_PLACEHOLDER: _listed(self._criteria)})
+        rendered = fill(instructions, {CRITERIA_PLACEHOLDER: _listed(self.criteria)})
         self._system = ChatMessage(ChatRole.SYSTEM, rendered)
         template = options.feedback_message_template
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
         self._limits = ShownLimits(options.max_answer_chars, options.max_conversation_chars)
         asked = options.chat_options or ChatOptions()
-        response_format = asked.response_format or rubric_format(self._criteria)
+        response_format = asked.response_format or rubric_format(self.criteria)
         self._chat_options = replace(asked, response_format=response_format)
 
     def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
         """The judge's."""
-        return [(self._client, self._chat_options)]
+        return [(self.judge_client, self._chat_options)]
 
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
         """What the judge is sent: a system and a user message. No model is called."""
         return self._messages(context, self._limits)
 
     def _messages(self, context: LoopContext, limits: ShownLimits) -> list[ChatMessage]:
-        options = self._options
+        options = self.options
         shown = fenced_message(
             context.initial_messages,
             context.last_response,
@@ -200,24 +200,26 @@ Please deliver the complete answer, and keep what was right about the last one."
 
     async def _ask(self, context: LoopContext, further: Sequence[ChatMessage] = ()) -> RubricReading | NoVerdict:
         def read(response: ChatResponse) -> RubricReading:
-            return read_rubric_reply(verdict_text(response), self._criteria)
+            return read_rubric_reply(verdict_text(response), self.criteria)
 
         def shorter(times: int) -> list[ChatMessage] | None:
             limits = tighter(self._limits, context, times)
             return None if limits is None else [*self._messages(context, limits), *further]
 
         messages = [*self.build_messages(context), *further]
-        return await ask(self._client, messages, self._chat_options, self._options.on_failure, context, read, shorter)
+        return await ask(
+            self.judge_client, messages, self._chat_options, self.options.on_failure, context, read, shorter
+        )
 
     def _decided(self, reading: RubricReading, regressed: Collection[str]) -> LoopEvaluation:
         details = _details(reading, regressed)
         score = None if reading.contradicts_itself else reading.score
-        threshold = self._options.score_threshold
+        threshold = self.options.score_threshold
         is_enough = threshold is None or (score is not None and reaches(score, threshold))
         if reading.passes and is_enough and not reading.contradicts_itself:
             return LoopEvaluation.stop(score=score, details=details)
         unmet = "\n".join(_line(result, is_regression=result.criterion.id in regressed) for result in reading.unmet)
-        heard = screened(unmet or UNKNOWN_GAP, self._options.feedback_filter)
+        heard = screened(unmet or UNKNOWN_GAP, self.options.feedback_filter)
         feedback = fill(self._template, {self.UNMET_CRITERIA_PLACEHOLDER: heard})
         return LoopEvaluation.continue_(feedback, score=score, details=details)
 

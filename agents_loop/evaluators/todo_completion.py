@@ -62,7 +62,7 @@ class TodoCompletionLoopEvaluator(LoopEvaluator):
     )
 
     def __init__(self, options: TodoCompletionLoopEvaluatorOptions | None = None) -> None:
-        options = options or TodoCompletionLoopEvaluatorOptions()
+        options = self.options = options or TodoCompletionLoopEvaluatorOptions()
         template = options.feedback_message_template
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
         self._modes = None if options.modes is None else frozenset(options.modes)

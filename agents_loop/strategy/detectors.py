@@ -53,11 +53,11 @@ class EvaluatorSignalDetector(SignalDetector):
     """
 
     def __init__(self, evaluator: LoopEvaluator) -> None:
-        self._evaluator = evaluator
+        self.evaluator = evaluator
 
     async def detect(self, context: LoopContext) -> IterationSignals:
         """Ask the evaluator."""
-        word = await ask(self._evaluator, context)
+        word = await ask(self.evaluator, context)
         if word.decision == "stop":
             return IterationSignals(quality=word.score)
         if word.decision == "abort":
@@ -65,11 +65,11 @@ class EvaluatorSignalDetector(SignalDetector):
         if word.question is not None:
             return IterationSignals(question=word.question, quality=word.score)
         if is_without_verdict(word):
-            return IterationSignals(unclear=word.note or f"{type(self._evaluator).__name__} gave no verdict")
-        if isinstance(self._evaluator, Check) and self._evaluator.required:
-            failure = ValidationFailure(CHECK_FAILED, _problem(word), path=self._evaluator.name)
+            return IterationSignals(unclear=word.note or f"{type(self.evaluator).__name__} gave no verdict")
+        if isinstance(self.evaluator, Check) and self.evaluator.required:
+            failure = ValidationFailure(CHECK_FAILED, _problem(word), path=self.evaluator.name)
             return IterationSignals(validation_failures=(failure,), quality=word.score)
-        is_required = not isinstance(self._evaluator, Check)
+        is_required = not isinstance(self.evaluator, Check)
         unmet = tuple(_unmet_criteria(word)) or (UnmetRequirement(_heard(word), required=is_required),)
         return IterationSignals(unmet_requirements=unmet, quality=word.score)
 
@@ -82,11 +82,11 @@ class FunctionSignalDetector(SignalDetector):
     """
 
     def __init__(self, detect: Callable[[LoopContext], IterationSignals | Awaitable[IterationSignals]]) -> None:
-        self._detect = detect
+        self.function = detect
 
     async def detect(self, context: LoopContext) -> IterationSignals:
         """Ask the function."""
-        given = self._detect(context)
+        given = self.function(context)
         return await given if isawaitable(given) else given
 
 

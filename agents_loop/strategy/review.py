@@ -97,8 +97,8 @@ rely on the response as it stands, from 0 to 1."""
 
     def __init__(self, review_client: ChatClientLike, options: ReviewSignalDetectorOptions | None = None) -> None:
         options = options or ReviewSignalDetectorOptions()
-        self._client = as_chat_client(review_client, name="review_client")
-        self._options = options
+        self.review_client = as_chat_client(review_client, name="review_client")
+        self.options = options
         instructions = self.DEFAULT_INSTRUCTIONS if options.instructions is None else options.instructions
         self._system = ChatMessage(ChatRole.SYSTEM, render_instructions(instructions, options.criteria))
         asked = options.chat_options or ChatOptions()
@@ -109,11 +109,11 @@ rely on the response as it stands, from 0 to 1."""
         return self._messages(context, ShownLimits())
 
     def _messages(self, context: LoopContext, limits: ShownLimits) -> list[ChatMessage]:
-        sees = self._options.judge_sees
+        sees = self.options.judge_sees
         shown = fenced_message(
             context.initial_messages,
             context.last_response,
-            self._options.new_nonce,
+            self.options.new_nonce,
             sees=sees,
             earlier=earlier_messages(context) if sees == "conversation" else (),
             evidence=context.evidence,
@@ -134,8 +134,8 @@ rely on the response as it stands, from 0 to 1."""
             limits = tighter(ShownLimits(), context, times)
             return None if limits is None else self._messages(context, limits)
 
-        messages, policy = self.build_messages(context), self._options.on_failure
-        reading = await ask(self._client, messages, self._chat_options, policy, context, _read, shorter)
+        messages, policy = self.build_messages(context), self.options.on_failure
+        reading = await ask(self.review_client, messages, self._chat_options, policy, context, _read, shorter)
         if isinstance(reading, NoVerdict):
             return IterationSignals(unclear=f"the reviewer gave no review: {reading.why}")
         return reading.signals or IterationSignals(unclear="the reviewer gave no review: unreadable")

@@ -38,14 +38,14 @@ class PromptedEvaluator(LoopEvaluator):
         *,
         options: ChatOptions | None = None,
     ) -> None:
-        self._client = chat_client
-        self._prompt = prompt
-        self._inputs = dict(inputs)
-        self._options = options
+        self.chat_client = chat_client
+        self.prompt = prompt
+        self.inputs = dict(inputs)
+        self.options = options
 
     def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
         """The model's."""
-        return [(self._client, self._options)]
+        return [(self.chat_client, self.options)]
 
     def build_messages(self, context: LoopContext) -> list[ChatMessage]:
         """What the model is sent. No model is called.
@@ -54,7 +54,7 @@ class PromptedEvaluator(LoopEvaluator):
             PromptError: The prompt can't be rendered.
         """
         loop = {"iteration": context.iteration, "candidate": answer_text(context.last_response)}
-        return [ChatMessage(ChatRole.USER, self._prompt.render(self._inputs | loop))]
+        return [ChatMessage(ChatRole.USER, self.prompt.render(self.inputs | loop))]
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Ask once.
@@ -63,7 +63,7 @@ class PromptedEvaluator(LoopEvaluator):
             PromptError: The prompt can't be rendered.
             JudgeFailedError: The model refused, or a filter withheld its reply.
         """
-        response = await self._client.get_response(self.build_messages(context), self._options)
+        response = await self.chat_client.get_response(self.build_messages(context), self.options)
         reply = _read(response)
         if reply.approved:
             return LoopEvaluation.stop(score=reply.score, note=reply.feedback or None, details=reply.details)

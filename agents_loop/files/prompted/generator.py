@@ -77,10 +77,10 @@ class PromptedGenerator(AIAgent):
         options: ChatOptions | None = None,
         name: str | None = None,
     ) -> None:
-        self._client = chat_client
-        self._prompt = prompt
-        self._inputs = dict(inputs)
-        self._options = options or ChatOptions()
+        self.chat_client = chat_client
+        self.prompt = prompt
+        self.inputs = dict(inputs)
+        self.options = options or ChatOptions()
         self.name = name
 
     async def run_core(
@@ -93,10 +93,10 @@ class PromptedGenerator(AIAgent):
             NoCandidateError: The model refused, or gave no text.
         """
         sent, asked = self._messages(messages, session), self._chat_options(options)
-        response = AgentResponse([], agent_id=self.id).take(await self._client.get_response(sent, asked))
+        response = AgentResponse([], agent_id=self.id).take(await self.chat_client.get_response(sent, asked))
         if bad_response_of(response) == "empty":
             with _empty_stands():
-                again = AgentResponse([], agent_id=self.id).take(await self._client.get_response(sent, asked))
+                again = AgentResponse([], agent_id=self.id).take(await self.chat_client.get_response(sent, asked))
                 again.usage = sum_usage([response.usage, again.usage])
                 response = again
         _remember(session, response)
@@ -133,7 +133,7 @@ class PromptedGenerator(AIAgent):
         _remember(session, AgentResponse.from_updates(pieces))
 
     async def _streamed(self, sent: list[ChatMessage], asked: ChatOptions) -> AsyncGenerator[AgentResponseUpdate, None]:
-        stream = self._client.get_streaming_response(sent, asked)
+        stream = self.chat_client.get_streaming_response(sent, asked)
         async with aclosing(cast("AsyncGenerator[Any, None]", stream)):
             async for piece in stream:
                 yield AgentResponseUpdate.from_chat(piece, agent_id=self.id)
@@ -143,8 +143,8 @@ class PromptedGenerator(AIAgent):
         if not state:
             return messages
         rendered = render_prompt(
-            self._prompt,
-            self._inputs,
+            self.prompt,
+            self.inputs,
             iteration=state["iteration"] + 1,
             previous_output=state["output"],
             evaluator_feedback=join_text(messages),
@@ -153,7 +153,7 @@ class PromptedGenerator(AIAgent):
 
     def _chat_options(self, options: AgentRunOptions | None) -> ChatOptions:
         asked = None if options is None else options.chat_options
-        return self._options if asked is None else asked.over(self._options)
+        return self.options if asked is None else asked.over(self.options)
 
 
 def render_prompt(

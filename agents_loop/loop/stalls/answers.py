@@ -59,7 +59,7 @@ class NearSameAnswerSignal(StallSignal):
         self.similarity = check_fraction("similarity", similarity)
         if not callable(measure):
             raise TypeError(f"measure must be callable, not {measure!r}")
-        self._measure = measure
+        self.measure = measure
 
     def is_alike(self, iterations: Sequence[IterationFacts]) -> bool:
         """Whether all answers are nearly the same."""
@@ -76,7 +76,7 @@ class NearSameAnswerSignal(StallSignal):
         shared = min(len(later.words), len(earlier.words))
         if 2 * shared < self.similarity * (len(later.words) + len(earlier.words)):  # no measure can reach it
             return False
-        return self._measure(later.words, earlier.words) >= self.similarity
+        return self.measure(later.words, earlier.words) >= self.similarity
 
     @property
     def observation(self) -> str:
