@@ -45,6 +45,9 @@ Trace: TypeAlias = Annotated[
     Path | None, typer.Option("--trace", metavar="FILE.jsonl", help="Write each event to a file.")
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Write the whole result as one JSON object.")]
+Dry: TypeAlias = Annotated[
+    bool, typer.Option("--dry", help="Call no model: show the calls, tokens and cost that it would come to.")
+]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but errors on standard error.")]
 Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 AllowImports: TypeAlias = Annotated[

@@ -8,6 +8,7 @@ from agents_loop.cli.option_types import (
     Backend,
     Deadline,
     Debug,
+    Dry,
     File,
     Inputs,
     MaxCost,
@@ -20,6 +21,7 @@ from agents_loop.cli.option_types import (
     Trace,
 )
 from agents_loop.cli.option_values import parse_amount, parse_count
+from agents_loop.cli.projecting import project_file
 from agents_loop.cli.running import RunRequest, run_file
 
 
@@ -36,6 +38,7 @@ def run(
     deadline: Deadline = None,
     return_best: ReturnBest = False,
     allow_imports: AllowImports = False,
+    dry: Dry = False,
     trace: Trace = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -63,4 +66,4 @@ def run(
         quiet=quiet,
         debug=debug,
     )
-    return run_file(request)
+    return project_file(request) if dry else run_file(request)
