@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Protocol, Self, Unpack
 
 from agents_loop.chat_client import ChatResponseUpdate
 from agents_loop.errors import StreamClosedError
-from agents_loop.ids import new_id
 from agents_loop.messages import (
     ChatMessage,
     Content,
-    UsageContent,
     UsageDetails,
 )
 from agents_loop.streams import close_stream
-from agents_loop.updates import Response, ResponseUpdate, UpdateFields, merge_updates
+from agents_loop.updates import Response, ResponseUpdate, UpdateFields, merge_updates, split
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -168,27 +167,7 @@ class AgentResponseStream:
 
 def updates_of(response: AgentResponse) -> list[AgentResponseUpdate]:
     """A response as the pieces of a stream: one for each message, and one for its usage and its other fields."""
-    pieces = [
-        AgentResponseUpdate(
-            message.role,
-            message.contents,
-            author_name=message.author_name,
-            agent_id=response.agent_id,
-            response_id=response.response_id,
-            message_id=message.message_id or new_id(),
-        )
-        for message in response.messages
-    ]
-    closing = AgentResponseUpdate(
-        contents=[] if response.usage is None else [UsageContent(response.usage)],
-        agent_id=response.agent_id,
-        response_id=response.response_id,
-        finish_reason=response.finish_reason,
-        created_at=response.created_at,
-        additional_properties=response.additional_properties,
-    )
-    has_more = closing.contents or closing.finish_reason or closing.created_at or closing.additional_properties
-    return [*pieces, closing] if has_more else pieces
+    return split(response, partial(AgentResponseUpdate, agent_id=response.agent_id))
 
 
 def with_fields(response: AgentResponse, messages: list[ChatMessage], usage: UsageDetails | None) -> AgentResponse:

@@ -6,19 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, Literal, TypeAlias, Unpack
 
 from pydantic import BaseModel
 
-from agents_loop.ids import new_id
-from agents_loop.messages import (
-    ChatMessage,
-    Content,
-    JsonValue,
-    UsageContent,
-)
+from agents_loop.messages import ChatMessage, Content, JsonValue
 from agents_loop.metering.calls import metered, metered_stream
-from agents_loop.updates import Response, ResponseUpdate, UpdateFields, merge_updates
+from agents_loop.updates import Response, ResponseUpdate, UpdateFields, merge_updates, split
 
 
 class FinishReason(StrEnum):
@@ -89,26 +84,7 @@ class ChatResponse(Response):
 
     def to_updates(self) -> list[ChatResponseUpdate]:
         """The answer as the pieces of a stream: one for each message, and one for its usage and its other fields."""
-        pieces = [
-            ChatResponseUpdate(
-                message.role,
-                message.contents,
-                author_name=message.author_name,
-                response_id=self.response_id,
-                message_id=message.message_id or new_id(),
-                model_id=self.model_id,
-            )
-            for message in self.messages
-        ]
-        closing = ChatResponseUpdate(
-            contents=[] if self.usage is None else [UsageContent(self.usage)],
-            response_id=self.response_id,
-            model_id=self.model_id,
-            finish_reason=self.finish_reason,
-            created_at=self.created_at,
-            additional_properties=self.additional_properties,
-        )
-        return [*pieces, closing]
+        return split(self, partial(ChatResponseUpdate, model_id=self.model_id))
 
 
 @dataclass(slots=True, init=False)

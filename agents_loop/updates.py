@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Self, TypedDict
+from typing import Self, TypedDict, TypeVar
 
+from agents_loop.ids import new_id
 from agents_loop.messages import (
     ChatMessage,
     ChatRole,
@@ -19,6 +20,8 @@ from agents_loop.messages import (
     as_messages,
     join_text,
 )
+
+Update = TypeVar("Update", bound="ResponseUpdate")
 
 
 class UpdateFields(TypedDict, total=False):
@@ -219,3 +222,31 @@ class _Texts:
     def close(self) -> None:
         for content, pieces in self._pieces.values():
             content.text = "".join(pieces)
+
+
+def split(response: Response, make: Callable[..., Update]) -> list[Update]:
+    """An answer as the pieces of a stream: one for each message, and one for its usage and its other fields.
+
+    Args:
+        response: The answer.
+        make: Makes a piece; it fills in what only its kind of answer has.
+    """
+    pieces = [
+        make(
+            message.role,
+            message.contents,
+            author_name=message.author_name,
+            response_id=response.response_id,
+            message_id=message.message_id or new_id(),
+        )
+        for message in response.messages
+    ]
+    closing = make(
+        contents=[] if response.usage is None else [UsageContent(response.usage)],
+        response_id=response.response_id,
+        finish_reason=response.finish_reason,
+        created_at=response.created_at,
+        additional_properties=response.additional_properties,
+    )
+    has_more = closing.contents or closing.finish_reason or closing.created_at or closing.additional_properties
+    return [*pieces, closing] if has_more else pieces
