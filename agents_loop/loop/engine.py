@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
@@ -31,7 +30,7 @@ from agents_loop.loop.metered_run import MeteredRun
 from agents_loop.loop.next_input import next_input, nudged_input
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.questions import Question, is_acceptance
-from agents_loop.loop.result import IterationRecord, LoopResult, StopReason, attach_result, inner_result
+from agents_loop.loop.result import RUN_ORDERS, IterationRecord, LoopResult, StopReason, attach_result, inner_result
 from agents_loop.loop.resuming import STATE_KEY, PendingRun, StoppedRun, keep, pending_approvals, take
 from agents_loop.loop.sessions import RunSessions
 from agents_loop.loop.stalls.ladder import AnotherAgentStep, AskPersonStep, StopStep
@@ -44,9 +43,6 @@ from agents_loop.messages import (
 )
 from agents_loop.metering.meter import PHASE, Phase
 from agents_loop.metering.spending import LimitReachedError
-
-_orders = itertools.count()
-"""Runs in the order in which they began: what a run within another attached to an exception began later than it."""
 
 _GIVES_LAST = (StopReason.SATISFIED, StopReason.PENDING_APPROVAL, StopReason.PENDING_INPUT)
 """How a run ends that gives its last answer, also with `return_best`: what it waits for is about that one."""
@@ -100,166 +96,171 @@ class LoopRun:
         self._judging = False
         self._bad: BadResponse | None = None
         self._stalls = None if options.stall is None else StallWatch(options.stall)
-        self._order = next(_orders)
+        self._order = next(RUN_ORDERS)
         self.run_id = options.new_id()
         self._metered = MeteredRun(options)
         self._has_phase = False
         self._started_at = options.clock()
         self.result: LoopResult | None = None
 
-    async def events(self) -> AsyncGenerator[LoopEvent, None]:  # noqa: C901, PLR0912, PLR0915 - the one loop, in one place
+    async def events(self) -> AsyncGenerator[LoopEvent, None]:
         """Run, and yield each fact as it happens. The result is set however the run ends."""
-        metered, phase = self._metered, self._metered.phase
         try:
             yield LoopStarted(self.run_id, self._messages, self._max_iterations)
-            agent_input, on_behalf_of = self._messages, ()
-            number, context = self._resume(), None
-            session = await metered.in_time(self._sessions.first())
-            if self._stopped_run is not None:
-                agent_input, on_behalf_of = self._stopped_run.next_input
-            if self._question is not None:
-                if is_acceptance(agent_input):
-                    for event in self._accepted(number, self._question):
-                        yield event
-                    return
-                agent_input, on_behalf_of = self._next = self._answered(self._question, agent_input)
-                if self._options.fresh_context_per_iteration:
-                    session = await metered.in_time(self._sessions.replacement())
-                number = min(number, self._max_iterations - 1)
-            while True:
-                number += 1
-                iteration_started_at = self._options.clock()
-                response, seconds = None if self._stopped_run is None else self._unjudged(), 0.0
-                phase.iteration = number
-                if response is None:
-                    self._next = agent_input, on_behalf_of
-                    if metered.meter.is_guarded:
-                        metered.check_agent(is_judged=self._is_judged(number))
-                    metered.iterate(number, iteration_started_at)
-                    phase.session, phase.request = session, self._messages
-                    yield IterationStarted(number, agent_input, on_behalf_of)
-                    if self._streaming:
-                        token = PHASE.set(phase)
-                        try:
-                            stream = self._agent.run_streaming(agent_input, session=session, options=self._run_options)
-                        finally:
-                            PHASE.reset(token)
-                        async with aclosing(stream), aclosing(metered.pieces(stream)) as pieces:
-                            async for update in pieces:
-                                yield AgentUpdated(number, update)
-                            response = await stream.final_response()
-                    else:
-                        token = None if self._has_phase else PHASE.set(phase)
-                        try:
-                            run = self._agent.run(agent_input, session=session, options=self._run_options)
-                            response = await (metered.meter.in_time(run) if metered.is_timed else run)
-                        finally:
-                            if token is not None:
-                                PHASE.reset(token)
-                    seconds = self._options.clock() - iteration_started_at
-                    if not phase.has_usage:
-                        metered.agent_ran(self._agent, agent_input, response, seconds)
-                    if metered.meter.is_guarded and response.loop_result is not None and not response.messages:
-                        metered.check_agent(is_judged=self._is_judged(number))  # a loop within did not begin
-                record = IterationRecord(
-                    number,
-                    agent_input,
-                    response,
-                    (),
-                    metered.iteration_usage() if phase.has_usage else None,
-                    seconds,
-                    on_behalf_of,
-                )
-                self._records.append(record)
-                yield AgentResponded(number, response)
-
-                ended = self._ending_before_evaluation(number, response)
-                if ended is None and self._bad is not None:
-                    self._feedback.append(None)
-                    nudge = NUDGES[self._bad]
-                    self._next = nudged_input(nudge, self._messages, self._feedback, self._options)
-                    agent_input, on_behalf_of = self._next
-                    if self._options.fresh_context_per_iteration:
-                        session = await metered.in_time(self._sessions.replacement())
-                    continue
-                if ended is None:
-                    context = self._context(context, session, response, number)
-                    evaluations: list[LoopEvaluation] = []
-                    gave_up: EvaluatorFailedError | None = None
-                    self._judging = True
-                    metered.judge()
-                    try:
-                        if metered.meter.is_guarded:
-                            metered.check_time()
-                        if self._options.evaluation_mode == "all" and len(self._evaluators) > 1:
-                            metered.check_evaluators()
-                            token = None if self._has_phase else PHASE.set(phase)
-                            try:
-                                asking = ask_all(self._evaluators, context, evaluations)
-                                failed = await (metered.meter.in_time(asking) if metered.is_timed else asking)
-                            finally:
-                                if token is not None:
-                                    PHASE.reset(token)
-                            for evaluation in evaluations:
-                                yield EvaluatorDecided(number, evaluation)
-                            if failed is not None:
-                                raise failed
-                        else:
-                            for evaluator in self._evaluators:
-                                if metered.evaluators_report:
-                                    metered.check_evaluators()
-                                token = None if self._has_phase else PHASE.set(phase)
-                                try:
-                                    asking = ask(evaluator, context)
-                                    evaluation = await (metered.meter.in_time(asking) if metered.is_timed else asking)
-                                finally:
-                                    if token is not None:
-                                        PHASE.reset(token)
-                                evaluations.append(evaluation)
-                                yield EvaluatorDecided(number, evaluation)
-                                if evaluation.decision != "stop":
-                                    break
-                    except EvaluatorFailedError as error:
-                        gave_up = error
-                    finally:
-                        self._complete(record, evaluations, context, iteration_started_at)
-                    self._judging = False
-                    outcome = outcome_of(evaluations)
-                    if gave_up is None:
-                        ended = self._ending_after_evaluation(number, outcome)
-                    else:
-                        ended = StopReason.EVALUATOR_FAILED, str(gave_up)
-                    stall = None if ended is not None or self._stalls is None else self._stalls.after(record)
-                    if stall is not None:
-                        yield stall.event(number)
-                        ended = self._step(stall, outcome, context)
-                        outcome = stall.retold(outcome)
-                    if ended is None:
-                        is_fresh = self._options.fresh_context_per_iteration or (
-                            stall is not None and stall.renews_session
-                        )
-                        self._feedback.append(outcome.feedback)
-                        agent_input, on_behalf_of = self._next = next_input(
-                            outcome, self._messages, self._feedback, self._options, is_fresh=is_fresh
-                        )
-                        if is_fresh:
-                            session = context.session = await metered.in_time(self._sessions.replacement())
-                        continue
-                yield self._stopped(*ended)
+            question = await self._begin()
+            if question is not None:
+                for event in self._accepted(question):
+                    yield event
                 return
+            async with aclosing(self._iterations()) as iterations:
+                async for event in iterations:
+                    yield event
         except BaseException as error:
             if self.result is None:
-                metered.agent_failed(self._agent, error)
-                limit = metered.limit_behind(error)
-                if limit is not None:
-                    yield self._out_of_budget(limit, inner_result(error, self._order))
-                    return
-                self._keep_waiting()
-                self.result = self._result(*self._failure(error), unfinished=inner_result(error, self._order))
-                attach_result(error, self.result, self._order)
-                if isinstance(error, Exception):
-                    yield LoopStopped(self.result, None)
+                stopped = self._interrupted(error)
+                if stopped is not None:
+                    yield stopped
+                    if stopped.response is not None:
+                        return
             raise
+
+    async def _iterations(self) -> AsyncGenerator[LoopEvent, None]:
+        """One iteration after another, until the run ends by itself."""
+        ending = None
+        while ending is None:
+            response = self._next_iteration()
+            if response is None:
+                self._agent_begins()
+                yield IterationStarted(self._number, *self._next)
+                if self._streaming:
+                    stream = self._stream()
+                    async with aclosing(stream), aclosing(self._metered.pieces(stream)) as pieces:
+                        async for update in pieces:
+                            yield AgentUpdated(self._number, update)
+                        response = await stream.final_response()
+                else:
+                    response = await self._part(self._run_agent())
+                self._agent_ran(response)
+            self._record(response)
+            yield AgentResponded(self._number, response)
+            ending = self._ending_before_evaluation(response)
+            if ending is None and self._bad is None:
+                judgment = self._begin_judgment(response)
+                while judgment.goes_on:
+                    for evaluation in await self._part(judgment.next_words()):
+                        yield EvaluatorDecided(self._number, evaluation)
+                ending = self._end_judgment(judgment)
+                if self._stall is not None:
+                    yield self._stall.event(self._number)
+                    ending = self._step(self._stall)
+            if ending is None:
+                await self._go_on()
+        yield self._stopped(*ending)
+
+    # --- the steps of an iteration
+
+    async def _begin(self) -> Question | None:
+        """Begin the run, or go on with the one that waits in the session; gives the question whose answer is accepted.
+
+        What a person is asked is answered by the messages: they drive the next iteration.
+        """
+        given, metered = self._messages, self._metered
+        self._number = self._resume()
+        await metered.in_time(self._sessions.first())
+        if self._stopped_run is not None:
+            self._next = self._stopped_run.next_input
+        if self._question is not None:
+            if is_acceptance(given):
+                return self._question
+            self._next = self._answered(self._question, given)
+            if self._options.fresh_context_per_iteration:
+                await metered.in_time(self._sessions.replacement())
+            self._number = min(self._number, self._max_iterations - 1)
+        return None
+
+    def _next_iteration(self) -> AgentResponse | None:
+        """Count the iteration; gives its answer where the run before this one had no budget left to judge it."""
+        self._number += 1
+        self._began_at = self._options.clock()
+        self._seconds = 0.0
+        self._metered.phase.iteration = self._number
+        stopped, self._stopped_run = self._stopped_run, None
+        return None if stopped is None or stopped.is_judged else stopped.response
+
+    def _agent_begins(self) -> None:
+        metered, phase = self._metered, self._metered.phase
+        if metered.meter.is_guarded:
+            metered.check_agent(is_judged=self._is_judged)
+        metered.iterate(self._number, self._began_at)
+        phase.session, phase.request = self._sessions.current, self._messages
+
+    def _part(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """A part of the run: its calls are in the ledger, and it ends at the deadline."""
+        if self._metered.is_timed:
+            work = self._metered.meter.in_time(work)
+        return work if self._has_phase else self._metered.in_phase(work)
+
+    async def _run_agent(self) -> AgentResponse:
+        return await self._agent.run(self._next[0], session=self._sessions.current, options=self._run_options)
+
+    def _stream(self) -> AgentResponseStream:
+        token = PHASE.set(self._metered.phase)
+        try:
+            return self._agent.run_streaming(self._next[0], session=self._sessions.current, options=self._run_options)
+        finally:
+            PHASE.reset(token)
+
+    def _agent_ran(self, response: AgentResponse) -> None:
+        metered = self._metered
+        self._seconds = self._options.clock() - self._began_at
+        if not metered.phase.has_usage:
+            metered.agent_ran(self._agent, self._next[0], response, self._seconds)
+        if metered.meter.is_guarded and response.loop_result is not None and not response.messages:
+            metered.check_agent(is_judged=self._is_judged)  # a loop within did not begin
+
+    def _record(self, response: AgentResponse) -> None:
+        usage = self._metered.iteration_usage() if self._metered.phase.has_usage else None
+        sent, on_behalf_of = self._next
+        self._records.append(IterationRecord(self._number, sent, response, (), usage, self._seconds, on_behalf_of))
+
+    def _begin_judgment(self, response: AgentResponse) -> Judgment:
+        metered = self._metered
+        self._judgment = judgment = Judgment(
+            self._evaluators, self._context_of(response), metered, all_at_once=self._all_at_once
+        )
+        metered.judge()
+        if metered.meter.is_guarded:
+            metered.check_time()
+        return judgment
+
+    def _end_judgment(self, judgment: Judgment) -> tuple[StopReason, str | None] | None:
+        """The evaluators have spoken; gives the ending if that is one. Else the run may stall."""
+        failed = judgment.failed
+        if failed is not None and not isinstance(failed, EvaluatorFailedError):
+            raise failed
+        self._complete(judgment)
+        self._judgment = None
+        self._outcome = outcome_of(judgment.evaluations)
+        if failed is not None:
+            return StopReason.EVALUATOR_FAILED, str(failed)
+        ending = self._ending_after_evaluation(self._outcome)
+        self._stall = None if ending is not None or self._stalls is None else self._stalls.after(self._records[-1])
+        return ending
+
+    async def _go_on(self) -> None:
+        """Say what the agent hears next, and in which session."""
+        is_fresh = self._options.fresh_context_per_iteration
+        if self._bad is not None:
+            self._feedback.append(None)
+            self._next = nudged_input(NUDGES[self._bad], self._messages, self._feedback, self._options)
+        else:
+            is_fresh = is_fresh or (self._stall is not None and self._stall.renews_session)
+            self._feedback.append(self._outcome.feedback)
+            self._next = next_input(self._outcome, self._messages, self._feedback, self._options, is_fresh=is_fresh)
+        if is_fresh:
+            await self._metered.in_time(self._sessions.replacement())
+
+    # --- the run as a whole
 
     def timer(self) -> asyncio.Timeout:
         """What bounds the current coroutine by the run's deadline, once there is one; it raises nothing."""

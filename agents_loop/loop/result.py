@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,6 +17,9 @@ from agents_loop.message_json import usage_to_json
 from agents_loop.messages import ChatMessage, JsonValue, UsageDetails
 from agents_loop.metering.ledger import Ledger
 from agents_loop.metering.meter import RunMeter
+
+RUN_ORDERS = itertools.count()
+"""Runs in the order in which they began: what a run within another attached to an exception began later than it."""
 
 _ATTACHED = "__agents_loop_result__"
 
