@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from contextlib import aclosing
 from contextvars import Token
+from typing import Any, TypeVar
 
-from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent
+from agents_loop.agent import AgentResponse, AgentResponseStream, AgentRunOptions, AgentSession, AIAgent
 from agents_loop.agent_response import updates_of
 from agents_loop.errors import BudgetExceededError, ConfigurationError, EvaluatorFailedError
 from agents_loop.loop.answer import answer_text
-from agents_loop.loop.asking import Outcome, ask, ask_all, outcome_of
+from agents_loop.loop.asking import Outcome, outcome_of
 from agents_loop.loop.bad_response import NUDGES, BadResponse, bad_response_of
 from agents_loop.loop.context import FeedbackLog, LoopContext
-from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.loop.events import (
     AgentResponded,
@@ -26,6 +26,7 @@ from agents_loop.loop.events import (
     LoopStarted,
     LoopStopped,
 )
+from agents_loop.loop.judgment import Judgment
 from agents_loop.loop.metered_run import MeteredRun
 from agents_loop.loop.next_input import next_input, nudged_input
 from agents_loop.loop.options import LoopAgentOptions
@@ -43,6 +44,8 @@ from agents_loop.messages import (
 )
 from agents_loop.metering.meter import PHASE, Phase
 from agents_loop.metering.spending import LimitReachedError
+
+T = TypeVar("T")
 
 _GIVES_LAST = (StopReason.SATISFIED, StopReason.PENDING_APPROVAL, StopReason.PENDING_INPUT)
 """How a run ends that gives its last answer, also with `return_best`: what it waits for is about that one."""
@@ -92,8 +95,16 @@ class LoopRun:
         self._stopped_run: StoppedRun | None = None
         self._earlier: AgentResponse | None = None
         self._resumed_at = 0
-        self._next = self._messages, ()
-        self._judging = False
+        self._number = 0
+        self._next: tuple[tuple[ChatMessage, ...], tuple[ChatMessage, ...]] = self._messages, ()
+        """What the agent is sent in the iteration, and the part of it that the loop sends in the caller's place."""
+        self._began_at = self._seconds = 0.0
+        self._context: LoopContext | None = None
+        self._judgment: Judgment | None = None
+        """While the evaluators are asked."""
+        self._all_at_once = options.evaluation_mode == "all" and len(evaluators) > 1
+        self._outcome = Outcome()
+        self._stall: Stall | None = None
         self._bad: BadResponse | None = None
         self._stalls = None if options.stall is None else StallWatch(options.stall)
         self._order = next(RUN_ORDERS)
@@ -235,7 +246,7 @@ class LoopRun:
 
     def _end_judgment(self, judgment: Judgment) -> tuple[StopReason, str | None] | None:
         """The evaluators have spoken; gives the ending if that is one. Else the run may stall."""
-        failed = judgment.failed
+        failed, self._stall = judgment.failed, None
         if failed is not None and not isinstance(failed, EvaluatorFailedError):
             raise failed
         self._complete(judgment)
@@ -244,7 +255,8 @@ class LoopRun:
         if failed is not None:
             return StopReason.EVALUATOR_FAILED, str(failed)
         ending = self._ending_after_evaluation(self._outcome)
-        self._stall = None if ending is not None or self._stalls is None else self._stalls.after(self._records[-1])
+        if ending is None and self._stalls is not None:
+            self._stall = self._stalls.after(self._records[-1])
         return ending
 
     async def _go_on(self) -> None:
@@ -312,14 +324,14 @@ class LoopRun:
                 self._sessions.use(agent)
         return pending.iteration if self._question else min(pending.iteration, self._max_iterations - 1)
 
-    def _accepted(self, number: int, question: Question) -> Iterator[LoopEvent]:
+    def _accepted(self, question: Question) -> Iterator[LoopEvent]:
         """A person has accepted the answer at hand: the verdict of a run without an iteration of its own."""
         if self._streaming:
             for update in updates_of(question.response):
-                yield AgentUpdated(number, update)
+                yield AgentUpdated(self._number, update)
         accepted = question.acceptance()
-        self._records.append(IterationRecord(number, (), question.response, (accepted,), None, 0.0))
-        yield EvaluatorDecided(number, accepted)
+        self._records.append(IterationRecord(self._number, (), question.response, (accepted,), None, 0.0))
+        yield EvaluatorDecided(self._number, accepted)
         yield self._stopped(StopReason.SATISFIED, None)
 
     def _answered(
@@ -365,13 +377,10 @@ class LoopRun:
         )
         keep(session, waits)
 
-    def _unjudged(self) -> AgentResponse | None:
-        """The answer that the run before this one had no budget left to judge: it is judged now."""
-        stopped, self._stopped_run = self._stopped_run, None
-        return None if stopped is None or stopped.is_judged else stopped.response
-
-    def _is_judged(self, number: int) -> bool:
-        return number < self._max_iterations or self._options.evaluate_final_iteration
+    @property
+    def _is_judged(self) -> bool:
+        """Whether the iteration's answer is judged."""
+        return self._number < self._max_iterations or self._options.evaluate_final_iteration
 
     def _out_of_budget(self, limit: LimitReachedError, unfinished: LoopResult | None) -> LoopStopped:
         """The run ends with its answer so far; where the budget is its own, a larger one can continue it."""
@@ -380,53 +389,51 @@ class LoopRun:
         number = self._records[-1].number if self._records else self._resumed_at
         if limit.spending is self._metered.meter.spending and self._sessions.current is not None:
             response = self._records[-1].response if self._records else None
-            stopped = StoppedRun(*self._next, response, is_judged=not self._judging)
-            self._wait(number - 1 if self._judging else number, None, stopped=stopped)
+            stopped = StoppedRun(*self._next, response, is_judged=self._judgment is None)
+            self._wait(number if self._judgment is None else number - 1, None, stopped=stopped)
         reason = StopReason.DEADLINE if limit.is_deadline else StopReason.BUDGET_EXCEEDED
         return self._stopped(reason, str(limit), unfinished)
 
-    def _ending_before_evaluation(self, number: int, response: AgentResponse) -> tuple[StopReason, str | None] | None:
+    def _ending_before_evaluation(self, response: AgentResponse) -> tuple[StopReason, str | None] | None:
         pending = pending_approvals(response)
         if pending:
-            self._wait(number, LoopResult.of(response), requests=pending)
+            self._wait(self._number, LoopResult.of(response), requests=pending)
             tools = ", ".join(request.tool_call.name for request in pending)
             return StopReason.PENDING_APPROVAL, f"waiting for approval of: {tools}"
         inner = None if response.loop_result is None else LoopResult.of(response)
         if inner is not None and inner.stop_reason == StopReason.PENDING_INPUT:
             question = inner.stop_detail or ""
-            self._wait(number, inner, question=Question(text=question, response=response))
+            self._wait(self._number, inner, question=Question(text=question, response=response))
             return StopReason.PENDING_INPUT, question
         if self._options.on_bad_response != "evaluate":
             self._bad = bad_response_of(response)
-            if self._bad is not None and not self._may_ask_again(number, self._bad):
+            if self._bad is not None and not self._may_ask_again(self._bad):
                 return StopReason.FAILED, f"the agent's answer is no answer: {self._bad}"
-        if number >= self._max_iterations and not self._options.evaluate_final_iteration:
-            return self._capped(number)
-        return None
+        return None if self._is_judged else self._capped()
 
-    def _may_ask_again(self, number: int, bad: BadResponse) -> bool:
+    def _may_ask_again(self, bad: BadResponse) -> bool:
         """Whether the agent is run once more, rather than the run ended; not if too many in a row were bad already."""
         earlier = self._records[-1 - self._options.bad_response_retries : -1]
         if len(earlier) == self._options.bad_response_retries and all(record.bad_response for record in earlier):
             return False
-        return self._options.on_bad_response == "retry" and bad in NUDGES and number < self._max_iterations
+        return self._options.on_bad_response == "retry" and bad in NUDGES and self._number < self._max_iterations
 
-    def _ending_after_evaluation(self, number: int, outcome: Outcome) -> tuple[StopReason, str | None] | None:
+    def _ending_after_evaluation(self, outcome: Outcome) -> tuple[StopReason, str | None] | None:
         if outcome.aborted is not None:
             return StopReason.ABORTED, outcome.aborted.reason
         if outcome.question is not None:
-            self._ask(number, outcome, outcome.question)
+            self._ask(outcome, outcome.question)
             return StopReason.PENDING_INPUT, outcome.question
         if not outcome.goes_on:
             return StopReason.SATISFIED, None
-        return self._capped(number) if number >= self._max_iterations else None
+        return self._capped() if self._number >= self._max_iterations else None
 
-    def _ask(self, number: int, outcome: Outcome, text: str) -> None:
+    def _ask(self, outcome: Outcome, text: str) -> None:
         response = self._records[-1].response
         question = Question(text=text, response=response, feedback=outcome.feedback, messages=outcome.messages)
-        self._wait(number, None, question=question)
+        self._wait(self._number, None, question=question)
 
-    def _step(self, stall: Stall, outcome: Outcome, context: LoopContext) -> tuple[StopReason, str | None] | None:
+    def _step(self, stall: Stall) -> tuple[StopReason, str | None] | None:
         """Take the step of the ladder that a stall leads to; gives the ending if it is one."""
         record = self._records[-1]
         record.stall = stall.signal.name
@@ -434,49 +441,67 @@ class LoopRun:
         if isinstance(step, StopStep):
             return StopReason.STALLED, stall.detail
         if isinstance(step, AskPersonStep):
-            question = step.text(stall.signal.observation, outcome.feedback)
-            self._ask(record.number, outcome, question)
+            question = step.text(stall.signal.observation, self._outcome.feedback)
+            self._ask(self._outcome, question)
             return StopReason.PENDING_INPUT, question
         if isinstance(step, AnotherAgentStep):
-            self._agent = context.agent = step.as_agent
+            self._agent = step.as_agent
             self._sessions.use(step.as_agent)
+        self._outcome = stall.retold(self._outcome)
         return None
 
-    def _capped(self, number: int) -> tuple[StopReason, str | None]:
-        self._logger.info("Loop run %s ended at max_iterations=%d", self.run_id, number)
-        detail = f"{number} of {self._max_iterations} iterations"
+    def _capped(self) -> tuple[StopReason, str | None]:
+        self._logger.info("Loop run %s ended at max_iterations=%d", self.run_id, self._number)
+        detail = f"{self._number} of {self._max_iterations} iterations"
         if self._options.evaluate_final_iteration:
-            revisions = "1 revision" if number == 2 else f"{number - 1} revisions"  # noqa: PLR2004 - the first is a draft
+            number = self._number - 1  # the first answer is a draft
+            revisions = f"{number} revision{'' if number == 1 else 's'}"
             detail += f": after {revisions} the answer still does not pass its check"
         return StopReason.MAX_ITERATIONS, detail
 
-    def _context(
-        self, context: LoopContext | None, session: AgentSession, response: AgentResponse, number: int
-    ) -> LoopContext:
+    def _context_of(self, response: AgentResponse) -> LoopContext:
+        session, context = self._sessions.current, self._context
+        assert session is not None  # noqa: S101 - the agent has been run
         if context is None:
-            return LoopContext(
+            self._context = LoopContext(
                 self._agent,
                 session,
                 self._messages,
                 response,
                 self._run_options,
-                iteration=number,
+                iteration=self._number,
                 feedback=FeedbackLog(self._feedback),
                 max_iterations=self._max_iterations,
                 iterations=self._records,
             )
+            return self._context
+        context.agent = self._agent
         context.session = session
         context.last_response = response
-        context.iteration = number
+        context.iteration = self._number
         return context
 
-    def _complete(
-        self, record: IterationRecord, evaluations: list[LoopEvaluation], context: LoopContext, started_at: float
-    ) -> None:
-        record.evaluations = tuple(evaluations)
-        record.duration_s = self._options.clock() - started_at
-        if self._metered.judged(context):
-            record.usage = self._metered.iteration_usage()
+    def _complete(self, judgment: Judgment) -> None:
+        """Keep in the iteration's record what was said of its answer."""
+        record, metered = self._records[-1], self._metered
+        record.evaluations = tuple(judgment.evaluations)
+        record.duration_s = self._options.clock() - self._began_at
+        if metered.judged(judgment.context):
+            record.usage = metered.iteration_usage()
+
+    def _interrupted(self, error: BaseException) -> LoopStopped | None:
+        """The run ends by an exception: at a limit with a response, else without; `None` if nobody can hear of it."""
+        if self._judgment is not None:
+            self._complete(self._judgment)
+        self._metered.agent_failed(self._agent, error)
+        unfinished = inner_result(error, self._order)
+        limit = self._metered.limit_behind(error)
+        if limit is not None:
+            return self._out_of_budget(limit, unfinished)
+        self._keep_waiting()
+        self.result = self._result(*self._failure(error), unfinished=unfinished)
+        attach_result(error, self.result, self._order)
+        return LoopStopped(self.result, None) if isinstance(error, Exception) else None
 
     def _failure(self, error: BaseException) -> tuple[StopReason, str | None]:
         if isinstance(error, asyncio.CancelledError | GeneratorExit | KeyboardInterrupt):
@@ -484,7 +509,7 @@ class LoopRun:
         said = f"{type(error).__name__}: {error}"
         if isinstance(error, BudgetExceededError):
             return StopReason.BUDGET_EXCEEDED, str(error)
-        return (StopReason.EVALUATOR_FAILED if self._judging else StopReason.FAILED), said
+        return (StopReason.FAILED if self._judgment is None else StopReason.EVALUATOR_FAILED), said
 
     def _stopped(self, reason: StopReason, detail: str | None, unfinished: LoopResult | None = None) -> LoopStopped:
         self.result = self._result(reason, detail, unfinished=unfinished)

@@ -128,6 +128,14 @@ class MeteredRun:
             self.meter.spending.keeps_back = is_judged
         check(self.phase)
 
+    async def in_phase(self, work: Awaitable[T]) -> T:
+        """What is waited for, its calls metered: where the code that reads the run's events is not within the run."""
+        token = PHASE.set(self.phase)
+        try:
+            return await work
+        finally:
+            PHASE.reset(token)
+
     async def pieces(self, stream: AgentResponseStream) -> AsyncGenerator[AgentResponseUpdate, None]:
         """A streamed agent's pieces. What the agent does for one is metered, what the run's caller does is not."""
         while True:
