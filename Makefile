@@ -13,7 +13,7 @@ demo: .venv/demo
 	$(BIN)/agents-loop models pull $(SMALL_MODEL) && $(BIN)/python samples/demo.py $(SMALL_MODEL); fi
 
 test: lint types floors docs
-	$(BIN)/python -m pytest -q --cov --cov-report=term
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --cov --cov-report=term
 
 lint: .venv/dev
 	$(BIN)/ruff format --check .

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from fault_server import FaultServer
 from hypothesis import settings
 
 settings.register_profile("ours", deadline=None)  # a busy machine is no failure
@@ -21,3 +24,10 @@ def invoke(request: pytest.FixtureRequest) -> Way:
 def agent() -> RecordingAgent:
     """One that answers `reply 1`, `reply 2`, ..."""
     return RecordingAgent()
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    """One that speaks OpenAI's API on loopback, with the faults that a test asks for."""
+    with FaultServer() as server:
+        yield server

@@ -92,7 +92,7 @@ def test_a_class_is_an_error(adapt):
 
 
 @pytest.mark.parametrize("adapt", [as_agent, as_chat_client])
-@pytest.mark.parametrize("unknown", ["text", 3, object(), {"a": 1}], ids=repr)
+@pytest.mark.parametrize("unknown", ["text", 3, object(), {"a": 1}], ids=["text", "number", "object", "dict"])
 def test_the_error_lists_what_is_known(adapt, unknown):
     """Design: what is not known gets an error that says what it is, and lists what is known."""
     with pytest.raises(TypeError, match=r"builtins\.") as raised:

@@ -207,7 +207,11 @@ def test_a_callable_object_and_a_partial_are_functions():
     assert CallableAgent(functools.partial(lambda word, messages: word, "hi")).run_sync("x").text == "hi"
 
 
-@pytest.mark.parametrize("function", [3, None, "text", shout.__class__, lambda: "x", lambda a, b: "x"], ids=repr)
+@pytest.mark.parametrize(
+    "function",
+    [3, None, "text", shout.__class__, lambda: "x", lambda a, b: "x"],
+    ids=["number", "none", "text", "type", "takes nothing", "takes two"],
+)
 def test_what_takes_no_messages_is_an_error(function):
     """Design: wrong use is found before anything runs."""
     with pytest.raises(TypeError):

@@ -75,7 +75,7 @@ def test_nonces_that_differ_within_a_call_stay_different():
         {"options": ChatOptions(response_format=Slogan)},
         {"options": ChatOptions(tools=[search])},
     ],
-    ids=str,
+    ids=["text", "role", "more", "model", "temperature", "length", "format", "tools"],
 )
 def test_whatever_the_model_is_sent_or_asked_makes_another_call(other: dict[str, object]):
     """Messages, roles, options, formats, tools and the model all count."""

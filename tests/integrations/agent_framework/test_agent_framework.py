@@ -315,7 +315,7 @@ async def test_it_takes_part_in_a_sequence(looped, client, server, streaming):
     assert [content for _, content in said] == ["Write.", "draft 3"]
 
 
-@pytest.mark.parametrize("wrong", [None, "agent", object()], ids=repr)
+@pytest.mark.parametrize("wrong", [None, "agent", object()], ids=["none", "text", "object"])
 def test_only_an_agent_goes_out(wrong):
     """Out: wrong use is an error before anything runs."""
     with pytest.raises(TypeError, match="agent must be"):

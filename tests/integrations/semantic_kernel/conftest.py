@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def server() -> Iterator[FaultServer]:
-    with FaultServer() as server:
-        yield server
-
-
-@pytest.fixture
 async def openai_service(server: FaultServer) -> AsyncIterator[OpenAIChatCompletion]:
     """Semantic Kernel's own connector, and a server that speaks OpenAI's API."""
     import openai
@@ -35,9 +29,3 @@ async def openai_service(server: FaultServer) -> AsyncIterator[OpenAIChatComplet
     client = openai.AsyncOpenAI(base_url=server.base_url, api_key="test-key", max_retries=0)
     yield OpenAIChatCompletion(ai_model_id="m", async_client=client)
     await client.close()
-
-
-@pytest.fixture(autouse=True)
-def no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID"):
-        monkeypatch.delenv(name, raising=False)
