@@ -6,14 +6,14 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from inspect import isawaitable
-from typing import Final, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
 from agents_loop.checks.check import Check, Finding, check_maker
 from agents_loop.errors import ConfigurationError
 from agents_loop.loop.context import LoopContext
 
 Citations: TypeAlias = Collection[str]
-AllowedCitations: TypeAlias = Citations | Callable[[LoopContext], Citations | Awaitable[Citations]]
+AllowedCitations: TypeAlias = Citations | Callable[[LoopContext], Citations | Awaitable[Citations]] | Literal["request"]
 
 CITATION_PATTERN: Final = re.compile(
     r"(?<![\w./\\-])(?P<name>[\w./\\-]{1,200}?)(?:#|\s{0,3}§\s{0,3}|,?\s{1,3}sections?\s{1,3})"
@@ -77,7 +77,8 @@ def citation_check(
 
     Args:
         allowed: The sources' citations; or a callable of the context that gives them, sync or async, where they were
-            looked up for the request.
+            looked up for the request; or `"request"`: each citation that stands in the caller's messages, where these
+            hold the sources, each under its name.
         pattern: What a citation looks like: its group 1 if it has a group, or else all of it. By default `name#3`.
         at_least: How many citations the answer must have.
         abstains: An answer in which it is found, in any case, says that the sources don't tell: it needs no
@@ -88,11 +89,11 @@ def citation_check(
         required: Whether an `EvidenceLoopEvaluator` may call nothing done while this fails.
 
     Raises:
-        TypeError: `allowed` is one str, or `None`; a pattern is no str; `at_least` is no int.
+        TypeError: `allowed` is another str, or `None`; a pattern is no str; `at_least` is no int.
         ConfigurationError: A pattern is no regular expression; `at_least` is below 0.
     """
-    if allowed is None or isinstance(allowed, str):  # pyright: ignore[reportUnnecessaryComparison]
-        raise TypeError(f"allowed must be a collection of citations, or a callable, not {type(allowed).__name__}")
+    if allowed is None or (isinstance(allowed, str) and allowed != "request"):  # pyright: ignore[reportUnnecessaryComparison]
+        raise TypeError(f"allowed must be a collection of citations, a callable, or 'request', not {allowed!r}")
     if not isinstance(at_least, int) or isinstance(at_least, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"at_least must be an int, not {at_least!r}")
     if at_least < 0:
@@ -103,7 +104,8 @@ def citation_check(
         None if abstains is None else _compiled("abstains", abstains, re.IGNORECASE),
         sources_line,
     )
-    return _CitationCheck(name, allowed if callable(allowed) else _checked(allowed), criterion, required=required)
+    given = allowed if callable(allowed) or allowed == "request" else _checked(allowed)
+    return _CitationCheck(name, given, criterion, required=required)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +151,16 @@ class _CitationCheck(Check):
         self._criterion = criterion
 
     async def finding(self, text: str, context: LoopContext) -> Finding:
-        given: object = self._allowed(context) if callable(self._allowed) else self._allowed
-        allowed = _checked(await cast("Awaitable[object]", given) if isawaitable(given) else given)
+        allowed = await self._allowed_now(context)
         problems = self._criterion.problems(text, allowed)
         return f"{'; '.join(problems)}. {_told(allowed)}" if problems else None
+
+    async def _allowed_now(self, context: LoopContext) -> Collection[str]:
+        if self._allowed == "request":
+            asked = "\n".join(message.text for message in context.initial_messages)
+            return dict.fromkeys(find_citations(asked, self._criterion.pattern))
+        given: object = self._allowed(context) if callable(self._allowed) else self._allowed
+        return _checked(await cast("Awaitable[object]", given) if isawaitable(given) else given)
 
 
 def _checked(given: object) -> dict[str, None]:

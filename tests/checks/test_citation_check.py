@@ -118,6 +118,15 @@ async def test_sources_that_were_looked_up(is_async):
         assert (await check.evaluate(context("kettle#1", request))).decision == decision
 
 
+async def test_sources_that_stand_in_the_request():
+    """Citation check: with `"request"` what the caller's messages name may be cited, and nothing else."""
+    check = citation_check("request")
+    asked = "[kettle#1] It holds 1.2 litres.\n\n[docs/kettle.md#2] Descale it.\n\nQuestion: how much?"
+    assert (await check.evaluate(context("1.2 (Kettle#1, kettle#2)", asked))).decision == "stop"
+    said = (await check.evaluate(context("kettle#3", asked))).details["problem"]
+    assert said.endswith("The sources are: kettle#1, kettle#2")
+
+
 async def test_no_sources():
     """Citation check: where nothing was found, each citation is one too many."""
     assert (await problem("kettle#1", lambda given: [])).endswith("that were given. There are no sources")
