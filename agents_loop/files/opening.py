@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agents_loop.files.dagraph.file import load_dagraph
+from agents_loop.files.flomorphic.file import is_flomorphic, load_flomorphic
 from agents_loop.files.loop_file import LoopFile
 from agents_loop.files.yaml_tree import parse_yaml, read_text
 
@@ -17,4 +18,6 @@ def load_loop_file(path: str | Path) -> LoopFile:
     """
     source = str(path)
     text = read_text(Path(path), source)
+    if is_flomorphic(text):
+        return load_flomorphic(source, text)
     return load_dagraph(source, parse_yaml(text, source))

@@ -1,0 +1,42 @@
+"""How a flow is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from agents_loop.errors import ConfigurationError
+from agents_loop.files.flomorphic.js import JsLimits
+from agents_loop.loop.options import LoopAgentOptions
+
+DEFAULT_MAX_NODE_VISITS: Final = 500
+"""FloMorphic's own."""
+DEFAULT_DEADLINE_S: Final = 3600.0
+"""FloMorphic's own: an hour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowOptions:
+    """How a flow is run.
+
+    Raises:
+        ConfigurationError: `max_node_visits` is less than 1.
+    """
+
+    loop: LoopAgentOptions = field(default_factory=LoopAgentOptions)
+    """Its cap (visits of nodes that answer; `None`: no other cap than that on all visits), budgets, prices, clock and
+    ids, and whether the best answer is given. The other options have nothing to do here."""
+    max_node_visits: int = DEFAULT_MAX_NODE_VISITS
+    """How many nodes are visited at most, each visit counted: where a flow ends that goes round for ever."""
+    js: JsLimits = field(default_factory=JsLimits)
+    """What one run of a script may use."""
+
+    def __post_init__(self) -> None:
+        if self.max_node_visits < 1:
+            raise ConfigurationError(f"max_node_visits must be at least 1, not {self.max_node_visits!r}")
+
+    @property
+    def max_iterations(self) -> int:
+        """How often nodes that answer are visited at most."""
+        cap = self.loop.max_iterations
+        return self.max_node_visits if cap is None else min(cap, self.max_node_visits)
