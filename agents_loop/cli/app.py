@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from agents_loop import __version__
+from agents_loop.cli.eval_command import evaluate_file
 from agents_loop.cli.exit_codes import ExitCode
 from agents_loop.cli.explaining import debug_text, explain_each
+from agents_loop.cli.judge_command import judge
 from agents_loop.cli.models_command import models
 from agents_loop.cli.run_command import run
 from agents_loop.cli.streams import guarded_output, say_error, use_utf8, write_err, write_out
@@ -25,8 +27,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(models, name="models")
+app.add_typer(judge, name="judge")
 app.command()(run)
 app.command()(validate)
+app.command("eval")(evaluate_file)
 
 
 def _show_version(asked: bool) -> None:  # noqa: FBT001 - Typer calls it

@@ -43,6 +43,17 @@ def parse_count(option: str, text: str | None) -> int | None:
     return int(text)
 
 
+def parse_seed(option: str, text: str) -> int:
+    """The whole number of an option such as `--review-seed`; it may be 0.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    if not text.strip().isdecimal() or len(text) > _MOST_DIGITS:
+        raise ConfigurationError(f"{option} must be a whole number from 0, not {text!r}")
+    return int(text)
+
+
 def parse_amount(option: str, text: str | None, unit: str) -> float | None:
     """The number of an option such as `--max-cost`.
 

@@ -1,0 +1,176 @@
+"""One question of an evaluation: the loop is run, and its drafts are graded."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
+from agents_loop.clients.recorded import RecordedChatClient
+from agents_loop.errors import AgentsLoopError, BudgetExceededError
+from agents_loop.evals.caching import CallCache
+from agents_loop.evals.grading import Grade, citation_coverage, grade
+from agents_loop.evals.options import EvalOptions
+from agents_loop.evals.questions import Question
+from agents_loop.evals.record import (
+    CallSum,
+    QuestionRecord,
+    QuestionStatus,
+    first_draft_entries,
+    first_draft_of,
+    stored_iterations,
+    sum_of,
+)
+from agents_loop.evals.spending import BudgetedChatClient, EvalBudget, Tally
+from agents_loop.files.inputs import InputValue
+from agents_loop.files.loop_file import LoopFile
+from agents_loop.loop.result import LoopResult, StopReason
+from agents_loop.messages import ChatMessage, UsageDetails, sum_usage
+from agents_loop.metering.ledger import Ledger
+from agents_loop.metering.prices import PriceList
+
+_FAILURE = Grade(passed=False, by="failure", reason="the run failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What all questions of an evaluation share."""
+
+    loop_file: LoopFile
+    inputs: Mapping[str, InputValue]
+    client_for: Callable[[str], ChatClient]
+    """Gives each model's client; the same one each time."""
+    grader: str
+    budget: EvalBudget
+    cache: CallCache | None
+    prices: PriceList
+    options: EvalOptions
+    clock: Callable[[], float] = time.monotonic
+
+    def inputs_of(self, question: Question) -> dict[str, InputValue]:
+        """What a question gives the file, over what all of them do."""
+        return {**self.inputs, **question.inputs, self.options.question_input: question.question}
+
+
+class QuestionRun:
+    """One question.
+
+    Args:
+        asked: What it shares with the others.
+        question: The question.
+    """
+
+    def __init__(self, asked: Asked, question: Question) -> None:
+        self._asked = asked
+        self._question = question
+        self._tally = Tally()
+        self._graded: list[ChatResponse] = []
+
+    async def record(self) -> QuestionRecord:
+        """Run the loop and grade its answer. What the run raises is in the record.
+
+        Raises:
+            ConfigurationError: The file can't be run so: an input is missing, say.
+        """
+        started = self._asked.clock()
+        result, error = await self._result()
+        text = "" if result is None else result.output
+        draft = first_draft_of(result)
+        status: QuestionStatus = "done" if error is None else "failed"
+        loop_grade: Grade | None = None
+        draft_grade: Grade | None = None
+        try:
+            if self._tally.was_refused:
+                status = "unfinished"
+            else:
+                loop_grade = _FAILURE if error is not None else await self._grade(text)
+                is_same = draft == text and error is None
+                draft_grade = loop_grade if is_same else _FAILURE if draft is None else await self._grade(draft)
+        except BudgetExceededError as spent:
+            status, error, loop_grade, draft_grade = "unfinished", spent, None, None
+        ledger = Ledger() if result is None else result.ledger
+        wanted = self._question.must_cite
+        return QuestionRecord(
+            id=self._question.id,
+            kind=self._question.kind,
+            question_sha256=digest(self._question.model_dump_json()),
+            status=status,
+            error=None if error is None else f"{type(error).__name__}: {error}",
+            stop_reason=None if result is None else result.stop_reason.value,
+            stop_detail=None if result is None else result.stop_detail,
+            output=text,
+            first_draft=draft,
+            iterations=[] if result is None else stored_iterations(result),
+            grade=loop_grade,
+            first_draft_grade=draft_grade,
+            citation_coverage=citation_coverage(wanted, text),
+            first_draft_citation_coverage=citation_coverage(wanted, draft or ""),
+            usage=sum_of(ledger),
+            first_draft_usage=sum_of(first_draft_entries(ledger)),
+            grading_usage=self._grading_usage(),
+            calls_made=self._tally.calls,
+            duration_s=self._asked.clock() - started,
+        )
+
+    async def _result(self) -> tuple[LoopResult | None, Exception | None]:
+        asked = self._asked
+        built = asked.loop_file.build(asked.inputs_of(self._question), self._client, asked.options.settings)
+        try:
+            async with built.agent.events(built.message) as events:
+                async for _ in events:
+                    pass
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a question that fails does not end the evaluation
+            return LoopResult.of(error), error
+        result = events.result
+        is_failed = result is not None and result.stop_reason == StopReason.FAILED
+        return result, AgentsLoopError(result.stop_detail or "the run failed") if result and is_failed else None
+
+    async def _grade(self, text: str) -> Grade:
+        options = ChatOptions(max_output_tokens=self._asked.options.grader_max_output_tokens)
+        return await grade(self._question, text, _Noted(self._client(self._asked.grader), self._graded), options)
+
+    def _client(self, name: str) -> ChatClient:
+        """A model's client, for this question: its nth call of a kind is looked up as the nth."""
+        asked = self._asked
+        client = BudgetedChatClient(asked.client_for(name), name, asked.budget, self._tally)
+        return client if asked.cache is None else RecordedChatClient(client, asked.cache.of(client), client.model_id)
+
+    def _grading_usage(self) -> CallSum:
+        usage = sum_usage([response.usage for response in self._graded])
+        if not self._graded:
+            return CallSum(calls=0, tokens_in=0, tokens_out=0, cost_usd=0.0)
+        costs = [self._cost_usd(response) for response in self._graded]
+        known = [cost for cost in costs if cost is not None]
+        return CallSum(
+            calls=len(self._graded),
+            tokens_in=None if usage is None else usage.input_token_count,
+            tokens_out=None if usage is None else usage.output_token_count,
+            cost_usd=sum(known) if len(known) == len(costs) else None,
+        )
+
+    def _cost_usd(self, response: ChatResponse) -> float | None:
+        cost_of = self._asked.prices.cost_of((response.model_id, self._asked.grader))
+        return None if cost_of is None else cost_of(response.usage or UsageDetails())
+
+
+class _Noted(ChatClient):
+    """Notes what a grader answered."""
+
+    def __init__(self, inner: ChatClient, noted: list[ChatResponse]) -> None:
+        self._inner = inner
+        self._noted = noted
+
+    async def get_response(self, messages: list[ChatMessage], options: ChatOptions | None = None) -> ChatResponse:  # pyright: ignore[reportIncompatibleMethodOverride]
+        response = await self._inner.get_response(messages, options)
+        self._noted.append(response)
+        return response
+
+
+def digest(text: str) -> str:
+    """The SHA-256 of a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,117 @@
+"""What an evaluation keeps of one question."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from agents_loop.evals.grading import Grade
+from agents_loop.loop.result import LoopResult, StopReason, result_to_json
+from agents_loop.metering.ledger import Ledger, LedgerEntry
+
+QuestionStatus: TypeAlias = Literal["done", "failed", "unfinished"]
+"""`failed`: the run raised. `unfinished`: the evaluation's budget, or an interrupt, ended it: it counts nowhere."""
+
+
+class Stored(BaseModel):
+    """A part of a result that is written to a file, and read back."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class CallSum(Stored):
+    """What calls came to."""
+
+    calls: int
+    tokens_in: int | None
+    """`None`: nothing was reported."""
+    tokens_out: int | None
+    cost_usd: float | None
+    """`None` where a price or the usage is not known; never 0 for want of knowing."""
+
+    @property
+    def tokens(self) -> int | None:
+        """Input and output."""
+        return None if self.tokens_in is None or self.tokens_out is None else self.tokens_in + self.tokens_out
+
+
+class QuestionRecord(Stored):
+    """A question, the loop's drafts and verdicts, and their grades."""
+
+    id: str
+    kind: str
+    question_sha256: str
+    """Of all that the file of questions says of it."""
+    status: QuestionStatus
+    error: str | None = None
+    """What was raised, or why it is unfinished."""
+    stop_reason: str | None = None
+    stop_detail: str | None = None
+    output: str = ""
+    """The loop's answer."""
+    first_draft: str | None = None
+    """The answer of the first iteration; `None` where there is none."""
+    iterations: list[dict[str, Any]] = []
+    """Each draft, with what the evaluators said, verbatim."""
+    grade: Grade | None = None
+    """`None` for what is unfinished."""
+    first_draft_grade: Grade | None = None
+    citation_coverage: float | None = None
+    """The share of the citations asked for that the answer has; `None` where none is asked for."""
+    first_draft_citation_coverage: float | None = None
+    usage: CallSum
+    """Of all calls of the run, those included that the cache answered."""
+    first_draft_usage: CallSum
+    """Of the agent's calls in the first iteration alone."""
+    grading_usage: CallSum
+    """Of the grader's calls."""
+    calls_made: int = 0
+    """How many calls were made; the others the cache answered."""
+    duration_s: float = 0.0
+
+    @property
+    def revisions(self) -> int:
+        """Iterations after the first."""
+        return max(0, len(self.iterations) - 1)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it counts."""
+        return self.status != "unfinished"
+
+    @property
+    def hit_cap(self) -> bool:
+        """Whether the loop ended at its cap, unsatisfied."""
+        return self.stop_reason == StopReason.MAX_ITERATIONS
+
+
+def first_draft_of(result: LoopResult | None) -> str | None:
+    """The answer of the first iteration."""
+    iterations = [] if result is None else stored_iterations(result)
+    return str(iterations[0]["output"]) if iterations else None
+
+
+def stored_iterations(result: LoopResult) -> list[dict[str, Any]]:
+    """The drafts and verdicts, without what the agent was sent."""
+    stored: Any = result_to_json(result)["iterations"]
+    return [{name: value for name, value in iteration.items() if name != "input"} for iteration in stored]
+
+
+def sum_of(entries: Ledger | list[LedgerEntry]) -> CallSum:
+    """What calls of a ledger came to."""
+    total = Ledger(entries).total
+    usage = total.usage
+    if not entries:
+        return CallSum(calls=0, tokens_in=0, tokens_out=0, cost_usd=0.0)
+    return CallSum(
+        calls=total.calls,
+        tokens_in=None if usage is None else usage.input_token_count,
+        tokens_out=None if usage is None else usage.output_token_count,
+        cost_usd=total.cost_usd,
+    )
+
+
+def first_draft_entries(ledger: Ledger) -> list[LedgerEntry]:
+    """The calls that the first draft took."""
+    return [entry for entry in ledger if entry.role == "agent" and entry.iteration == 1]
