@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from agents_loop.agent import AgentRunOptions, AgentSession, Messages
 from agents_loop.chat_client import ChatClient
@@ -78,6 +78,9 @@ class LoopFile(ABC):
     Args:
         source: The file's name, for messages.
     """
+
+    can_resume: ClassVar[bool] = False
+    """Whether `RunSettings.run_folder` keeps what its nodes have finished."""
 
     def __init__(self, source: str) -> None:
         self.source = source

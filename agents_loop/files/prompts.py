@@ -63,7 +63,8 @@ class PromptTemplate:
             raise self._error(f"not a valid template: {error.message}", error.lineno) from error
         except (SyntaxError, RecursionError, MemoryError) as error:  # of Python, to which it is compiled
             raise self._error("not a valid template: it is nested too deep", None) from error
-        self.variables: Mapping[str, int] = _required_variables(tree)
+        self.source = source
+        self.variables: Mapping[str, int] = required_variables(tree)
         """What must be given, and the line where each is used first. What is only asked for with `default` or
         `is defined` is not among them."""
         self.mentioned: frozenset[str] = frozenset(find_undeclared_variables(tree))
@@ -102,7 +103,8 @@ def _require_no_files(tree: nodes.Template) -> None:
         raise TemplateSyntaxError(f"{kind!r} can't be used: a prompt can't read other files", node.lineno)
 
 
-def _required_variables(tree: nodes.Template) -> dict[str, int]:
+def required_variables(tree: nodes.Template) -> dict[str, int]:
+    """What a template can't do without, and the line where each is used first."""
     missing = find_undeclared_variables(tree) - _ENVIRONMENT.globals.keys()
     optional: set[str] = set()
     for node in tree.find_all((nodes.Filter, nodes.Test)):

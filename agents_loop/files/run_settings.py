@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+from agents_loop.files.run_folder import RunFolder
 from agents_loop.metering.prices import Prices
 
 
@@ -43,6 +45,10 @@ class RunSettings:
     """Whether a run that ends unsatisfied gives the best answer (by score) instead of the last."""
     allow_imports: bool = False
     """Whether the file may name Python objects by their import path. They are code of this machine."""
+    outputs_dir: Path | None = None
+    """Where what the file calls its `outputs` is written; `None`: nowhere."""
+    run_folder: RunFolder | None = None
+    """Where what nodes have finished is kept, so that the run can be resumed; `None`: nowhere."""
     on_notice: Callable[[str], None] | None = None
     """Hears what a person should know while it runs."""
 

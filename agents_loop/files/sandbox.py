@@ -6,6 +6,7 @@ The limits are there for mistakes: who writes a file can still make a template t
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -14,7 +15,7 @@ from agents_loop.errors import MissingExtraError
 
 try:
     from jinja2 import Environment, StrictUndefined
-    from jinja2.exceptions import SecurityError
+    from jinja2.exceptions import SecurityError, TemplateRuntimeError
     from jinja2.runtime import Context
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 except ImportError as error:
@@ -101,10 +102,22 @@ def _format_filter(value: object, *args: Any, **kwargs: Any) -> str:
     return text % (kwargs or args)
 
 
+def _fromjson_filter(text: object) -> Any:
+    """The value of a JSON text, such as the output of a node."""
+    if not isinstance(text, str):
+        raise TemplateRuntimeError(f"'fromjson' needs a text, not {type(text).__name__}")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        said = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise TemplateRuntimeError(f"'fromjson': {text[:40]!r} is not JSON: {said}") from error
+
+
 def make_environment() -> Environment:
     """The environment that all prompts share."""
     environment = _Sandbox(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
     del environment.globals["lipsum"]
     environment.filters = {name: _limited(filter_) for name, filter_ in environment.filters.items()}
     environment.filters["format"] = _format_filter
+    environment.filters["fromjson"] = _fromjson_filter
     return environment

@@ -30,7 +30,6 @@ from agents_loop.messages import (
 )
 
 _STATE = "prompted_generator"
-_CHANGE = "ask for text in generator.prompt, or name another generator.model"
 
 
 class NoCandidateError(AgentsLoopError):
@@ -39,15 +38,17 @@ class NoCandidateError(AgentsLoopError):
     Args:
         cause: `"refusal"`, `"content_filter"`, `"length"`, or `"empty"`.
         detail: What to do, or what the provider said.
+        who: Whose model it is.
     """
 
-    def __init__(self, cause: str, detail: str) -> None:
+    def __init__(self, cause: str, detail: str, who: str = "generator") -> None:
         self.cause = cause
         self.detail = detail
-        super().__init__(f"the generator gave no candidate ({cause}): {detail}")
+        self.who = who
+        super().__init__(f"the {who} gave no candidate ({cause}): {detail}")
 
-    def __reduce__(self) -> tuple[type[NoCandidateError], tuple[str, str]]:
-        return type(self), (self.cause, self.detail)
+    def __reduce__(self) -> tuple[type[NoCandidateError], tuple[str, str, str]]:
+        return type(self), (self.cause, self.detail, self.who)
 
 
 class PromptedGenerator(AIAgent):
@@ -66,6 +67,7 @@ class PromptedGenerator(AIAgent):
         inputs: The inputs' values.
         options: Asked of every call.
         name: The agent's name.
+        part: The key in the file under which it stands; empty for a node that is no more than that.
     """
 
     def __init__(
@@ -76,12 +78,14 @@ class PromptedGenerator(AIAgent):
         *,
         options: ChatOptions | None = None,
         name: str | None = None,
+        part: str = "generator",
     ) -> None:
         self.chat_client = chat_client
         self.prompt = prompt
         self.inputs = dict(inputs)
         self.options = options or ChatOptions()
         self.name = name
+        self.part = part
 
     async def run_core(
         self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None
@@ -99,7 +103,7 @@ class PromptedGenerator(AIAgent):
                 again = AgentResponse([], agent_id=self.id).take(await self.chat_client.get_response(sent, asked))
                 again.usage = sum_usage([response.usage, again.usage])
                 response = again
-        _remember(session, response)
+        self._remember(session, response)
         return response
 
     async def run_core_streaming(
@@ -130,7 +134,7 @@ class PromptedGenerator(AIAgent):
                             again.append(update)
                             yield update
                 pieces = again or pieces
-        _remember(session, AgentResponse.from_updates(pieces))
+        self._remember(session, AgentResponse.from_updates(pieces))
 
     async def _streamed(self, sent: list[ChatMessage], asked: ChatOptions) -> AsyncGenerator[AgentResponseUpdate, None]:
         stream = self.chat_client.get_streaming_response(sent, asked)
@@ -150,6 +154,28 @@ class PromptedGenerator(AIAgent):
             evaluator_feedback=join_text(messages),
         )
         return [ChatMessage(ChatRole.USER, rendered)]
+
+    def _remember(self, session: AgentSession | None, response: AgentResponse) -> None:
+        text = response.text
+        self._require_candidate(response, text)
+        if session is not None:
+            number = _state(session).get("iteration", 0) + 1
+            session.state[_STATE] = {"iteration": number, "output": text}
+
+    def _require_candidate(self, response: AgentResponse, text: str) -> None:
+        reason = response.finish_reason
+        if text.strip() and reason != FinishReason.REFUSAL:
+            return
+        said, who, at = error_text(response.messages), self.part or "agent", f"{self.part}.".lstrip(".")
+        change = f"ask for text in {at}prompt, or name another {at}model"
+        match reason:
+            case FinishReason.REFUSAL | FinishReason.CONTENT_FILTER:
+                raise NoCandidateError(str(reason), said or f"the provider gives no reason: {change}", who)
+            case FinishReason.LENGTH:
+                cut = f"the tokens ran out before any text: raise {at}max_output_tokens"
+                raise NoCandidateError("length", cut, who)
+            case _:
+                raise NoCandidateError("empty", said or f"{_why_empty(response)}: {change}", who)
 
     def _chat_options(self, options: AgentRunOptions | None) -> ChatOptions:
         asked = None if options is None else options.chat_options
@@ -193,28 +219,6 @@ def _empty_stands() -> Generator[None, None, None]:
 
 def _state(session: AgentSession | None) -> dict[str, JsonValue]:
     return cast("dict[str, JsonValue]", session.state.get(_STATE, {})) if session else {}
-
-
-def _remember(session: AgentSession | None, response: AgentResponse) -> None:
-    text = response.text
-    _require_candidate(response, text)
-    if session is not None:
-        number = _state(session).get("iteration", 0) + 1
-        session.state[_STATE] = {"iteration": number, "output": text}
-
-
-def _require_candidate(response: AgentResponse, text: str) -> None:
-    reason = response.finish_reason
-    if text.strip() and reason != FinishReason.REFUSAL:
-        return
-    said = error_text(response.messages)
-    match reason:
-        case FinishReason.REFUSAL | FinishReason.CONTENT_FILTER:
-            raise NoCandidateError(str(reason), said or f"the provider gives no reason: {_CHANGE}")
-        case FinishReason.LENGTH:
-            raise NoCandidateError("length", "the tokens ran out before any text: raise generator.max_output_tokens")
-        case _:
-            raise NoCandidateError("empty", said or f"{_why_empty(response)}: {_CHANGE}")
 
 
 def _why_empty(response: AgentResponse) -> str:

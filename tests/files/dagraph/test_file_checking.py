@@ -78,35 +78,122 @@ def test_only_name_and_nodes_are_required(write: Write):
         (
             "type: evaluator_loop",
             "type: evaluator-loop",
-            ":11:11: nodes[0].type: must be 'evaluator_loop', not 'evaluator-loop'",
+            ":11:11: nodes[0].type: must be 'agent' or 'evaluator_loop', not 'evaluator-loop'",
+        ),
+        (
+            "type: evaluator_loop",
+            "type: bash",
+            ":11:11: nodes[0].type: nodes of type 'bash' are not supported, only 'agent' and 'evaluator_loop'",
         ),
         (
             "type: evaluator_loop",
             "type: agent",
-            ":11:11: nodes[0].type: nodes of type 'agent' are not supported yet, only 'evaluator_loop'",
+            ":14:5: nodes[0].generator: unknown key 'generator'; known here: model, prompt, max_output_tokens",
+        ),
+        ("    type: evaluator_loop\n", "", ":10:5: nodes[0].type: is missing"),
+        (
+            "type: evaluator_loop",
+            "type: [agent]",
+            ":11:11: nodes[0].type: must be 'agent' or 'evaluator_loop', not a list",
         ),
         (
             "id: limerick",
-            "id: limerick\n    depends_on: [x]",
-            ":11:5: nodes[0].depends_on: not supported yet: take it out",
+            "id: limerick\n    depends_on: [lymerick]",
+            ":11:18: nodes[0].depends_on[0]: unknown node 'lymerick'",
         ),
-        ("id: limerick", 'id: limerick\n    when: "{{ x }}"', ":11:5: nodes[0].when: not supported yet: take it out"),
         (
             "id: limerick",
-            "id: limerick\n    retry: {max_attempts: 2}",
-            ":11:5: nodes[0].retry: not supported yet: take it out",
+            "id: limerick\n    depends_on: [limerick]",
+            ":11:18: nodes[0].depends_on[0]: a node can't depend on itself",
+        ),
+        (
+            "id: limerick",
+            "id: limerick\n    depends_on: limerick",
+            ":11:17: nodes[0].depends_on: must be a list, not 'limerick'",
+        ),
+        (
+            "id: limerick",
+            'id: limerick\n    when: "{{ place }}"',
+            ":11:11: nodes[0].when: must be an expression without braces around it",
+        ),
+        (
+            "id: limerick",
+            "id: limerick\n    when: place =",
+            ":11:11: nodes[0].when: not a valid expression: chunk after expression",
+        ),
+        (
+            "id: limerick",
+            "id: limerick\n    when: candidate",
+            ":11:11: nodes[0].when: 'candidate' is not a variable of the condition; it has none",
+        ),
+        (
+            "id: limerick",
+            "id: limerick\n    when: true",
+            ":11:11: nodes[0].when: must be a string (put it in quotes if it looks like something else), not true",
+        ),
+        (
+            "id: limerick",
+            "id: limerick\n    retry: {max_attempts: 21}",
+            ":11:27: nodes[0].retry.max_attempts: must be at most 20, not 21",
+        ),
+        (
+            "id: limerick",
+            "id: limerick\n    retry: {max_attempts: 0, backoff: 1}",
+            ":11:27: nodes[0].retry.max_attempts: must be at least 1, not 0",
+        ),
+        (
+            "id: limerick",
+            "id: limerick\n    retry: {backoff: 1}",
+            ":11:13: nodes[0].retry.backoff: unknown key 'backoff'; did you mean 'backoff_seconds'?",
         ),
         (
             "model: poet-small-1",
             "model: m\n      temperature: 1",
-            ":16:7: nodes[0].generator.temperature: not supported yet: take it out",
+            ":16:7: nodes[0].generator.temperature: not supported: take it out",
         ),
-        ("\nnodes:", "\noutputs: {a.txt: limerick}\nnodes:", ":9:1: outputs: not supported yet: take it out"),
-        ("\nnodes:", "\nhooks: {on_dag_start: x}\nnodes:", ":9:1: hooks: not supported yet: take it out"),
+        (
+            "model: poet-small-1",
+            "model: m\n      fallback_chain: m2",
+            ":16:23: nodes[0].generator.fallback_chain: must be a list, not 'm2'",
+        ),
+        (
+            "model: poet-small-1",
+            "model: m\n      timeout_seconds: 0",
+            ":16:24: nodes[0].generator.timeout_seconds: must be more than 0, not 0",
+        ),
+        (
+            "\nnodes:",
+            "\noutputs: {a.txt: limerik}\nnodes:",
+            ":9:18: outputs.a.txt: unknown node 'limerik'; did you mean",
+        ),
+        (
+            "\nnodes:",
+            "\noutputs: {/a.txt: limerick}\nnodes:",
+            ":9:11: outputs./a.txt: an output's path must be relative",
+        ),
+        ("\nnodes:", "\noutputs: {'C:a': limerick}\nnodes:", ":9:11: outputs.C:a: an output's path must be relative"),
+        (
+            "\nnodes:",
+            "\noutputs: {x/../../a: limerick}\nnodes:",
+            ":9:11: outputs.x/../../a: an output's path must not hold `..`",
+        ),
+        (
+            "\nnodes:",
+            "\noutputs: {'x\\..\\a': limerick}\nnodes:",
+            ":9:11: outputs.x\\..\\a: an output's path must not hold `..`",
+        ),
+        ("\nnodes:", "\noutputs: {x/: limerick}\nnodes:", ":9:11: outputs.x/: is no path of a file"),
+        ("\nnodes:", "\noutputs: {'': limerick}\nnodes:", ":9:11: outputs.: is no path of a file"),
+        (
+            "\nnodes:",
+            "\noutputs: {a: limerick, ./a: limerick}\nnodes:",
+            ":9:24: outputs../a: is the same file as 'a'",
+        ),
+        ("\nnodes:", "\nhooks: {on_dag_start: x}\nnodes:", ":9:1: hooks: not supported: take it out"),
         (
             "\nnodes:",
             "\nwaves: 3\nnodes:",
-            ":9:1: waves: unknown key 'waves'; known here: name, description, budget, inputs, nodes",
+            ":9:1: waves: unknown key 'waves'; known here: name, description, budget, inputs, nodes, outputs",
         ),
         ("name: limerick_with_critic", "title: x", ":2:1: name: is missing"),
         ("name: limerick_with_critic", "name: x\nname: y", ":3:1: name: the key is given twice; first in line 2"),
@@ -186,18 +273,16 @@ def test_what_says_nothing_is_no_problem(changed: Changed):
     assert load_loop_file(path).waves == [["limerick"]]
 
 
-def test_several_nodes_are_one_problem(write: Write):
-    """What is not supported yet is said once, not with what follows from it."""
-    path = write(_MINIMAL + "- {id: b, type: agent, model: m, prompt: p}\n- {id: c}\n")
-
-    assert problems(path) == [":7:3: nodes[1]: several nodes are not supported yet: keep one `evaluator_loop`"]
-
-
 def test_another_kind_of_node_is_one_problem(write: Write):
-    """The keys of a node that is not supported are not complained about."""
-    path = write("name: n\nnodes:\n- {id: b, type: map, over: x, prompt: p}\n")
+    """The keys of a node that is not supported are not complained about; what is wrong elsewhere is."""
+    path = write("name: n\nnodes:\n- {id: b, type: map, over: x, prompt: p}\n- {id: c, type: agent, promt: p}\n")
 
-    assert problems(path) == [":3:17: nodes[0].type: nodes of type 'map' are not supported yet, only 'evaluator_loop'"]
+    assert problems(path) == [
+        ":3:17: nodes[0].type: nodes of type 'map' are not supported, only 'agent' and 'evaluator_loop'",
+        ":4:3: nodes[1].model: is missing",
+        ":4:3: nodes[1].prompt: is missing",
+        ":4:24: nodes[1].promt: unknown key 'promt'; did you mean 'prompt'?",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +298,7 @@ def test_another_kind_of_node_is_one_problem(write: Write):
         ("name: \x00", ": not valid YAML: "),
         ("a: " + "[" * 1500, ": not valid YAML: "),
         ("a: " + "[" * 40 + "]" * 40, "nested more than 32 deep"),
-        ("name: n\nnodes: []\n", ":2:8: nodes: needs one node of type 'evaluator_loop'"),
+        ("name: n\nnodes: []\n", ":2:8: nodes: needs a node"),
         ("name: n\nnodes: x\n", ":2:8: nodes: must be a list, not 'x'"),
         ("name: n\nnodes:\n- x\n", ":3:3: nodes[0]: must be a mapping, not 'x'"),
         ("name: n\nnodes: &a [*a]\n", "nested more than 32 deep"),

@@ -1,0 +1,108 @@
+"""Files that are there as a whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that a reader, also after a crash, finds the old content or the new one.
+
+    Raises:
+        OSError: It can't be written; what was there is still there.
+    """
+    written = _written_beside(path, content)
+    try:
+        written.replace(path)
+    except OSError:
+        written.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def write_all(files: Mapping[Path, bytes]) -> None:
+    """Write several files, all or none: as far as a file system goes, which renames one at a time.
+
+    All are written under other names before the first is renamed. Where a rename fails, what was renamed before it is
+    put back; a crash between two renames is not noticed.
+
+    Raises:
+        OSError: One can't be written; the others are as they were.
+    """
+    written: dict[Path, Path] = {}
+    replaced: dict[Path, Path | None] = {}
+    made: list[Path] = []
+    try:
+        for path, content in files.items():
+            made += _make_folders(path.parent)
+            if path.is_dir():
+                raise IsADirectoryError(21, "Is a directory", str(path))  # noqa: TRY301 - one way out for all that fails
+            written[path] = _written_beside(path, content)
+        for path in files:
+            replaced[path] = _set_aside(path)
+            written[path].replace(path)
+    except BaseException:
+        _put_back(replaced)
+        for each in written.values():
+            each.unlink(missing_ok=True)
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+    for earlier in replaced.values():
+        if earlier is not None:
+            earlier.unlink(missing_ok=True)
+    for folder in {path.parent for path in files}:
+        _sync_folder(folder)
+
+
+def _put_back(replaced: Mapping[Path, Path | None]) -> None:
+    for path, earlier in replaced.items():
+        with suppress(OSError):
+            if earlier is None:
+                path.unlink(missing_ok=True)
+            else:
+                earlier.replace(path)
+
+
+def _written_beside(path: Path, content: bytes) -> Path:
+    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.tmp")
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    return beside
+
+
+def _set_aside(path: Path) -> Path | None:
+    """The earlier file under another name, as long as the new one may not stay; `None` if there is none."""
+    if not path.exists() and not path.is_symlink():
+        return None
+    aside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.old")
+    path.rename(aside)
+    return aside
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    """Make a folder and those around it; gives those that were not there, outermost first."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return missing[::-1]
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let a rename survive a crash; not every system can, or needs it."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
