@@ -1,0 +1,150 @@
+"""`agents-loop judge check`: what it does, and how it shows what it found."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents_loop.cli.backends import Backends
+from agents_loop.cli.exit_codes import ExitCode
+from agents_loop.cli.explaining import debug_text, explain
+from agents_loop.cli.local_models import local_client
+from agents_loop.cli.option_values import parse_inputs, parse_prices
+from agents_loop.cli.streams import say_error, write_err, write_out
+from agents_loop.cli.tables import render_table
+from agents_loop.cli.text import one_line, redact
+from agents_loop.errors import ConfigurationError
+from agents_loop.files import RunSettings, load_loop_file
+from agents_loop.files.counting import counted
+from agents_loop.judge_check import JudgeCheck, JudgeCheckOptions, JudgeReport, load_cases
+from agents_loop.messages import JsonValue
+from agents_loop.metering.spending import tokens_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRequest:
+    """What the command line asks for."""
+
+    file: Path
+    cases: Path
+    repeats: int
+    min_agreement: str
+    inputs: Sequence[str]
+    backend: str | None
+    models: Sequence[str]
+    max_iterations: int | None
+    max_tokens: int | None
+    max_cost_usd: float | None
+    prices: Sequence[str]
+    deadline_s: float | None
+    allow_imports: bool
+    as_json: bool
+    quiet: bool
+    debug: bool
+
+
+def check_judge(request: JudgeRequest) -> int:
+    """Check the judge of a file, and give the exit code.
+
+    Raises:
+        ConfigurationError: Wrong use, found before any call.
+    """
+
+    def tell(text: str) -> None:
+        if not request.quiet:
+            write_err(f"{one_line(redact(text))}\n")
+
+    loop_file, cases = load_loop_file(request.file), load_cases(request.cases)
+    options = JudgeCheckOptions(
+        repeats=request.repeats, min_agreement=_parse_share("--min-agreement", request.min_agreement), on_progress=tell
+    )
+    backends = Backends(
+        request.backend,
+        request.models,
+        on_notice=tell,
+        local_client=local_client,
+        prices=parse_prices(request.prices),
+    )
+    settings = RunSettings(
+        max_iterations=request.max_iterations,
+        max_tokens=request.max_tokens,
+        max_cost_usd=request.max_cost_usd,
+        deadline_s=request.deadline_s,
+        allow_imports=request.allow_imports,
+        prices=backends.prices,
+    )
+    inputs = parse_inputs(request.inputs)
+    check = JudgeCheck(loop_file, cases, backends.client_for, inputs=inputs, settings=settings, options=options)
+    for pattern in backends.unused_routes():
+        tell(f"notice: --model {pattern!r} matches no model of the file")
+    error = _run(check, backends)
+    _write(check.report, as_json=request.as_json)
+    return _finish(check.report, backends, error, debug=request.debug)
+
+
+def _run(check: JudgeCheck, backends: Backends) -> BaseException | None:
+    """Run it to its end, and give what was raised."""
+    try:
+        with asyncio.Runner() as runner:
+            try:
+                runner.run(check.run())
+            finally:
+                runner.run(backends.aclose())
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - what was seen so far is shown whatever was raised
+        return error
+    return None
+
+
+def _finish(report: JudgeReport, backends: Backends, error: BaseException | None, *, debug: bool) -> ExitCode:
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    if error is not None:
+        if debug:
+            write_err(debug_text(error))
+        model = backends.name_of_failure(error)
+        say_error(explain(error, model=model, backend=backends.kind_of(model)))
+        is_wrong_use = isinstance(error, ConfigurationError) and not report.total.calls
+        return ExitCode.WRONG_USE if is_wrong_use else ExitCode.FAILED
+    if report.ended_early is not None:
+        say_error(one_line(redact(report.ended_early)))
+        return ExitCode.LIMIT
+    return ExitCode.SATISFIED if report.passed else ExitCode.UNSATISFIED
+
+
+def _write(report: JudgeReport, *, as_json: bool) -> None:
+    write_out(f"{json.dumps(report_json(report), ensure_ascii=False)}\n" if as_json else report_text(report))
+
+
+def report_json(report: JudgeReport) -> dict[str, JsonValue]:
+    """A report as a JSON value, without secrets in what errors say."""
+    fields = report.to_json()
+    fields["ended_early"] = None if report.ended_early is None else redact(report.ended_early)
+    fields["checks"] = [{**check.to_json(), "detail": redact(check.detail)} for check in report.checks]
+    return fields
+
+
+def report_text(report: JudgeReport) -> str:
+    """A report as a table of its checks, and one line on what it took."""
+    used = [counted(report.total.calls, "call")]
+    tokens = tokens_of(report.total.usage)
+    if tokens is not None:
+        used.append(counted(tokens[0], "token"))
+    if report.total.cost_usd:
+        used.append(f"${report.total.cost_usd:.4f}")
+    word = "partial" if report.ended_early is not None else "passed" if report.passed else "not passed"
+    rows = [(check.name, check.status, redact(check.detail)) for check in report.checks]
+    first = one_line(f"{report.name}: {word}, {counted(len(report.cases), 'case')} ({', '.join(used)})")
+    return f"{first}\n\n{render_table(('check', 'status', 'what was seen'), rows)}\n"
+
+
+def _parse_share(option: str, text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ConfigurationError(f"{option} must be a number from 0 to 1, such as 0.9, not {text!r}")
+    return share
