@@ -96,7 +96,7 @@ class LoopAgent(DelegatingAIAgent):
     ) -> AgentResponse:
         """Run the loop. The response holds the transcript; its usage is the agent's, summed."""
         response: AgentResponse | None = None
-        run = self._new_run(messages, session, options, streaming=False)
+        run = self._new_run(messages, session, options, streaming=False, tells=False)
         token = run.take_phase()
         try:
             async with run.timer() if self.options.budget or self.options.resume_budget else _NO_TIMER:
@@ -172,6 +172,7 @@ class LoopAgent(DelegatingAIAgent):
         options: AgentRunOptions | None,
         *,
         streaming: bool,
+        tells: bool = True,
     ) -> LoopRun:
         return LoopRun(
             self.inner_agent,
@@ -183,6 +184,7 @@ class LoopAgent(DelegatingAIAgent):
             session=session,
             run_options=options,
             streaming=streaming,
+            tells=tells,
         )
 
 

@@ -64,6 +64,7 @@ class LoopRun:
         session: The caller's, if any.
         run_options: Handed to every inner run.
         streaming: Whether the inner agent is streamed: the engine's one switch.
+        tells: Whether anybody hears of more events than the pieces of a stream, stalls and the end.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class LoopRun:
         session: AgentSession | None,
         run_options: AgentRunOptions | None,
         streaming: bool,
+        tells: bool = True,
     ) -> None:
         self._agent: AIAgent = inner_agent
         self._evaluators = evaluators
@@ -88,6 +90,7 @@ class LoopRun:
         self._sessions = RunSessions(inner_agent, options, session)
         self._run_options = run_options
         self._streaming = streaming
+        self._tells = tells
         self._records: list[IterationRecord] = []
         self._feedback: list[str | None] = []
         self._waiting: tuple[AgentSession, JsonValue] | None = None
@@ -104,6 +107,7 @@ class LoopRun:
         """While the evaluators are asked."""
         self._all_at_once = options.evaluation_mode == "all" and len(evaluators) > 1
         self._outcome = Outcome()
+        self._ending: tuple[StopReason, str | None] | None = None
         self._stall: Stall | None = None
         self._bad: BadResponse | None = None
         self._stalls = None if options.stall is None else StallWatch(options.stall)
@@ -137,36 +141,35 @@ class LoopRun:
 
     async def _iterations(self) -> AsyncGenerator[LoopEvent, None]:
         """One iteration after another, until the run ends by itself."""
-        ending = None
-        while ending is None:
+        while self._ending is None:
             response = self._next_iteration()
             if response is None:
-                self._agent_begins()
-                yield IterationStarted(self._number, *self._next)
+                sent, on_behalf_of = self._next
+                session = self._agent_begins()
+                if self._tells:
+                    yield IterationStarted(self._number, sent, on_behalf_of)
                 if self._streaming:
-                    stream = self._stream()
+                    stream = self._stream(session)
                     async with aclosing(stream), aclosing(self._metered.pieces(stream)) as pieces:
                         async for update in pieces:
                             yield AgentUpdated(self._number, update)
                         response = await stream.final_response()
                 else:
-                    response = await self._part(self._run_agent())
+                    response = await self._part(self._agent.run(sent, session=session, options=self._run_options))
                 self._agent_ran(response)
             self._record(response)
-            yield AgentResponded(self._number, response)
-            ending = self._ending_before_evaluation(response)
-            if ending is None and self._bad is None:
-                judgment = self._begin_judgment(response)
-                while judgment.goes_on:
-                    for evaluation in await self._part(judgment.next_words()):
-                        yield EvaluatorDecided(self._number, evaluation)
-                ending = self._end_judgment(judgment)
-                if self._stall is not None:
-                    yield self._stall.event(self._number)
-                    ending = self._step(self._stall)
-            if ending is None:
-                await self._go_on()
-        yield self._stopped(*ending)
+            if self._tells:
+                yield AgentResponded(self._number, response)
+            judgment = self._begin_judgment(response)
+            while judgment is not None and judgment.goes_on:
+                for evaluation in await self._part(judgment.next_words()):
+                    yield EvaluatorDecided(self._number, evaluation)
+            self._end_judgment(judgment)
+            if self._stall is not None:
+                yield self._stall.event(self._number)
+                self._step(self._stall)
+            await self._go_on()
+        yield self._stopped(*self._ending)
 
     # --- the steps of an iteration
 
@@ -198,12 +201,16 @@ class LoopRun:
         stopped, self._stopped_run = self._stopped_run, None
         return None if stopped is None or stopped.is_judged else stopped.response
 
-    def _agent_begins(self) -> None:
+    def _agent_begins(self) -> AgentSession:
+        """See that the agent may be run; gives the session in which it is."""
         metered, phase = self._metered, self._metered.phase
         if metered.meter.is_guarded:
             metered.check_agent(is_judged=self._is_judged)
         metered.iterate(self._number, self._began_at)
-        phase.session, phase.request = self._sessions.current, self._messages
+        session = self._sessions.current
+        assert session is not None  # noqa: S101 - the run has begun
+        phase.session, phase.request = session, self._messages
+        return session
 
     def _part(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         """A part of the run: its calls are in the ledger, and it ends at the deadline."""
@@ -211,13 +218,10 @@ class LoopRun:
             work = self._metered.meter.in_time(work)
         return work if self._has_phase else self._metered.in_phase(work)
 
-    async def _run_agent(self) -> AgentResponse:
-        return await self._agent.run(self._next[0], session=self._sessions.current, options=self._run_options)
-
-    def _stream(self) -> AgentResponseStream:
+    def _stream(self, session: AgentSession) -> AgentResponseStream:
         token = PHASE.set(self._metered.phase)
         try:
-            return self._agent.run_streaming(self._next[0], session=self._sessions.current, options=self._run_options)
+            return self._agent.run_streaming(self._next[0], session=session, options=self._run_options)
         finally:
             PHASE.reset(token)
 
@@ -234,33 +238,42 @@ class LoopRun:
         sent, on_behalf_of = self._next
         self._records.append(IterationRecord(self._number, sent, response, (), usage, self._seconds, on_behalf_of))
 
-    def _begin_judgment(self, response: AgentResponse) -> Judgment:
+    def _begin_judgment(self, response: AgentResponse) -> Judgment | None:
+        """Ask the evaluators about the answer, unless the run ends with it or asks the agent again."""
+        self._ending = self._ending_before_evaluation(response)
+        if self._ending is not None or self._bad is not None:
+            return None
         metered = self._metered
         self._judgment = judgment = Judgment(
-            self._evaluators, self._context_of(response), metered, all_at_once=self._all_at_once
+            self._evaluators, self._context_of(response), metered, all_at_once=self._all_at_once, tells=self._tells
         )
         metered.judge()
         if metered.meter.is_guarded:
             metered.check_time()
         return judgment
 
-    def _end_judgment(self, judgment: Judgment) -> tuple[StopReason, str | None] | None:
-        """The evaluators have spoken; gives the ending if that is one. Else the run may stall."""
-        failed, self._stall = judgment.failed, None
+    def _end_judgment(self, judgment: Judgment | None) -> None:
+        """The evaluators have spoken: see whether the run ends, or stalls."""
+        self._stall = None
+        if judgment is None:
+            return
+        failed = judgment.failed
         if failed is not None and not isinstance(failed, EvaluatorFailedError):
             raise failed
         self._complete(judgment)
         self._judgment = None
-        self._outcome = outcome_of(judgment.evaluations)
         if failed is not None:
-            return StopReason.EVALUATOR_FAILED, str(failed)
-        ending = self._ending_after_evaluation(self._outcome)
-        if ending is None and self._stalls is not None:
+            self._ending = StopReason.EVALUATOR_FAILED, str(failed)
+            return
+        self._outcome = outcome_of(judgment.evaluations)
+        self._ending = self._ending_after_evaluation(self._outcome)
+        if self._stalls is not None and self._ending is None:
             self._stall = self._stalls.after(self._records[-1])
-        return ending
 
     async def _go_on(self) -> None:
-        """Say what the agent hears next, and in which session."""
+        """Say what the agent hears next, and in which session, unless the run ends."""
+        if self._ending is not None:
+            return
         is_fresh = self._options.fresh_context_per_iteration
         if self._bad is not None:
             self._feedback.append(None)
@@ -433,22 +446,20 @@ class LoopRun:
         question = Question(text=text, response=response, feedback=outcome.feedback, messages=outcome.messages)
         self._wait(self._number, None, question=question)
 
-    def _step(self, stall: Stall) -> tuple[StopReason, str | None] | None:
-        """Take the step of the ladder that a stall leads to; gives the ending if it is one."""
-        record = self._records[-1]
-        record.stall = stall.signal.name
+    def _step(self, stall: Stall) -> None:
+        """Take the step of the ladder that a stall leads to: the run ends, or goes on in another way."""
+        self._records[-1].stall = stall.signal.name
         step = stall.step
         if isinstance(step, StopStep):
-            return StopReason.STALLED, stall.detail
-        if isinstance(step, AskPersonStep):
+            self._ending = StopReason.STALLED, stall.detail
+        elif isinstance(step, AskPersonStep):
             question = step.text(stall.signal.observation, self._outcome.feedback)
             self._ask(self._outcome, question)
-            return StopReason.PENDING_INPUT, question
-        if isinstance(step, AnotherAgentStep):
+            self._ending = StopReason.PENDING_INPUT, question
+        elif isinstance(step, AnotherAgentStep):
             self._agent = step.as_agent
             self._sessions.use(step.as_agent)
         self._outcome = stall.retold(self._outcome)
-        return None
 
     def _capped(self) -> tuple[StopReason, str | None]:
         self._logger.info("Loop run %s ended at max_iterations=%d", self.run_id, self._number)

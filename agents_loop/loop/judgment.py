@@ -20,16 +20,24 @@ class Judgment:
         context: What they see.
         metered: The run's meter.
         all_at_once: Whether all are asked at once.
+        tells: Whether anybody wants to hear each word as it comes.
     """
 
-    __slots__ = ("_all_at_once", "_evaluators", "_metered", "context", "evaluations", "failed", "goes_on")
+    __slots__ = ("_all_at_once", "_evaluators", "_metered", "_tells", "context", "evaluations", "failed", "goes_on")
 
     def __init__(
-        self, evaluators: Sequence[LoopEvaluator], context: LoopContext, metered: MeteredRun, *, all_at_once: bool
+        self,
+        evaluators: Sequence[LoopEvaluator],
+        context: LoopContext,
+        metered: MeteredRun,
+        *,
+        all_at_once: bool,
+        tells: bool,
     ) -> None:
         self._evaluators = evaluators
         self._metered = metered
         self._all_at_once = all_at_once
+        self._tells = tells
         self.context = context
         self.evaluations: list[LoopEvaluation] = []
         """What they have said."""
@@ -39,7 +47,7 @@ class Judgment:
         """Whether somebody is still to be asked."""
 
     async def next_words(self) -> Sequence[LoopEvaluation]:
-        """Ask the next evaluator, or all; gives what is said.
+        """Ask the next evaluator, or all; gives what is said, if anybody wants to hear it now.
 
         Raises:
             LimitReachedError: A budget is used up.
@@ -52,11 +60,11 @@ class Judgment:
             if self._all_at_once:
                 self.goes_on = False
                 self.failed = await ask_all(self._evaluators, self.context, evaluations)
-                return evaluations
+                return evaluations if self._tells else ()
             evaluation = await ask(self._evaluators[len(evaluations)], self.context)
         except EvaluatorFailedError as error:
             self.failed, self.goes_on = error, False
             return ()
         evaluations.append(evaluation)
         self.goes_on = evaluation.decision == "stop" and len(evaluations) < len(self._evaluators)
-        return (evaluation,)
+        return (evaluation,) if self._tells else ()
