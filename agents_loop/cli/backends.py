@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeAlias, assert_never, cast, get_args
 from agents_loop.chat_client import ChatClient
 from agents_loop.cli.scripted import Script
 from agents_loop.cli.text import as_utf8
+from agents_loop.clients.recorded import RecordedChatClient
+from agents_loop.clients.recordings import Recordings
 from agents_loop.errors import ConfigurationError
 from agents_loop.files.named_client import NamedChatClient
 from agents_loop.metering.prices import ModelPrice, PriceList, Prices
@@ -77,9 +79,11 @@ class Backends:
         on_notice: Hears which backend was chosen.
         local_client: Makes the client of a local model.
         prices: The caller's.
+        record: Where each call is written with its reply, if anywhere.
+        replay: The recorded calls that answer in place of any backend, if there are any.
 
     Raises:
-        ConfigurationError: A SPEC can't be read, or the scripted file that it names.
+        ConfigurationError: A SPEC can't be read, or the scripted file that it names; or the recorded calls can't.
     """
 
     def __init__(
@@ -90,7 +94,14 @@ class Backends:
         on_notice: Callable[[str], None],
         local_client: Callable[[str | None], ChatClient],
         prices: Prices,
+        record: Path | None = None,
+        replay: Path | None = None,
     ) -> None:
+        if record is not None and replay is not None:
+            raise ConfigurationError("--record and --replay exclude each other: what is replayed is recorded already")
+        self._record = record
+        self._recordings = None if replay is None else Recordings.load(replay)
+        self._is_replay = replay is not None
         self._default = None if default is None else Spec.parse(default)
         self._routes = [Route.parse(route) for route in routes]
         self._on_notice = on_notice
@@ -98,10 +109,10 @@ class Backends:
         self.prices = dict(prices)
         """The caller's, and those of models that nobody is paid for: the local ones, and scripted ones whose names are
         not those of models with a price."""
-        self._clients: dict[str, tuple[Spec, NamedChatClient]] = {}
+        self._clients: dict[str, tuple[Spec | None, NamedChatClient]] = {}
         self._scripts: dict[Path, Script] = {}
         for spec in [self._default, *[route.spec for route in self._routes]]:
-            if spec is not None and spec.kind == "scripted":
+            if spec is not None and spec.kind == "scripted" and not self._is_replay:
                 self._script(spec)
 
     def client_for(self, model: str) -> ChatClient:
@@ -110,19 +121,20 @@ class Backends:
         Raises:
             ConfigurationError: A key, an address, a model or an extra is missing.
         """
-        spec = self._spec_for(model)
-        client = NamedChatClient(self._make(spec, model), model)
+        spec = None if self._is_replay else self._spec_for(model)
+        client = NamedChatClient(self._recorded(None if spec is None else self._make(spec, model), model), model)
         self._clients[model] = (spec, client)
         known = PriceList(self.prices)
-        if spec.kind == "local" and known.given_for((model,)) is None:
+        if spec is not None and spec.kind == "local" and known.given_for((model,)) is None:
             self.prices |= {model: _FREE, client.model_id: _FREE}
-        elif spec.kind == "scripted" and known.cost_of((model,)) is None:
+        elif (spec is None or spec.kind == "scripted") and known.cost_of((model,)) is None:
             self.prices[model] = _FREE
         return client
 
     def kind_of(self, model: str | None) -> str | None:
         """The kind of backend that answers for a model's name."""
-        return self._clients[model][0].kind if model in self._clients else None
+        spec = self._clients[model][0] if model in self._clients else None
+        return None if spec is None else spec.kind
 
     def name_of_failure(self, error: BaseException) -> str | None:
         """The model's name whose call raised the error, or what it comes from."""
@@ -150,6 +162,15 @@ class Backends:
             close = cast("Any", getattr(client.inner, "aclose", None))
             if close is not None:
                 await close()
+
+    def _recorded(self, client: ChatClient | None, model: str) -> ChatClient:
+        """The client, whose calls are written down if that is asked for; without one the recorded calls answer."""
+        if self._recordings is None and self._record is not None:  # not earlier: it replaces what was there
+            self._recordings = Recordings.begin(self._record, self._on_notice)
+        if self._recordings is not None:
+            return RecordedChatClient(client, self._recordings, model)
+        assert client is not None  # noqa: S101 - without one there are recorded calls
+        return client
 
     def _spec_for(self, model: str) -> Spec:
         exact = [route.spec for route in self._routes if route.pattern == model]

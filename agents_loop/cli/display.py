@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
+from typing import Any, cast
 
 from agents_loop.cli.live import LiveScreen
 from agents_loop.cli.streams import write_err
@@ -58,9 +59,7 @@ class Display(ABC):
             used.append(counted(tokens[0], "token"))
         if total.cost_usd:
             used.append(f"${total.cost_usd:.4f}")
-        nodes = result.report.get("nodes")
-        through = counted(len(nodes), "node") if nodes else counted(len(result.iterations), "iteration")
-        line = f"{result.stop_reason.value} after {through}"
+        line = f"{result.stop_reason.value} after {_through(result)}"
         return f"{line} ({', '.join(used)})"
 
 
@@ -182,6 +181,14 @@ def word_of(evaluation: LoopEvaluation) -> str:
     """Who said what, in short."""
     score = "" if evaluation.score is None else f" (score {evaluation.score:g})"
     return f"{evaluation.evaluator}: {evaluation.decision}{score}"
+
+
+def _through(result: LoopResult) -> str:
+    """What a run went through: of a graph the nodes whose turn came, else its iterations."""
+    nodes = cast("dict[str, dict[str, Any]]", result.report.get("nodes") or {})
+    if len(nodes) < 2:  # noqa: PLR2004 - a single node is a loop like another
+        return counted(len(result.iterations), "iteration")
+    return counted(sum(node["status"] != "waiting" for node in nodes.values()), "node")
 
 
 def _changed(event: NodeChanged) -> str:

@@ -54,3 +54,16 @@ AllowImports: TypeAlias = Annotated[
     bool,
     typer.Option("--allow-imports", help="Let the file name Python objects: their modules are imported and run."),
 ]
+RunId: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--run-id", metavar="ID", help="Keep what nodes finish; the same id resumes the run."),
+]
+RunsDir: TypeAlias = Annotated[
+    Path | None, typer.Option("--runs-dir", metavar="DIR", help="Where runs are kept: runs, if it is left out.")
+]
+Record: TypeAlias = Annotated[
+    Path | None, typer.Option("--record", metavar="FILE.jsonl", help="Write each model call and its reply to a file.")
+]
+Replay: TypeAlias = Annotated[
+    Path | None, typer.Option("--replay", metavar="FILE.jsonl", help="Answer from a recorded file; no model is called.")
+]

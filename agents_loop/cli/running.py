@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from agents_loop.agent import AgentSession
 from agents_loop.cli.backends import Backends
@@ -18,13 +18,15 @@ from agents_loop.cli.local_models import local_client
 from agents_loop.cli.option_values import parse_inputs, parse_prices
 from agents_loop.cli.people import AskPerson, person_at_terminal
 from agents_loop.cli.streams import say_error, write_err, write_out
-from agents_loop.cli.text import one_line, redact
+from agents_loop.cli.text import as_utf8, one_line, redact
 from agents_loop.cli.trace import TraceWriter
 from agents_loop.errors import ConfigurationError
-from agents_loop.files import BuiltLoop, LoopFile, RunSettings, load_loop_file
+from agents_loop.files import BuiltLoop, LoopFile, RunFolder, RunSettings, load_loop_file
 from agents_loop.loop.events import LoopEvent, LoopStopped
 from agents_loop.loop.result import LoopResult, StopReason, result_to_json
 from agents_loop.messages import ChatMessage
+
+_RUNS = "runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +43,27 @@ class RunRequest:
     prices: Sequence[str] = ()
     deadline_s: float | None = None
     return_best: bool = False
+    run_id: str | None = None
+    runs_dir: Path | None = None
+    record: Path | None = None
+    replay: Path | None = None
     trace: Path | None = None
     as_json: bool = False
     quiet: bool = False
     allow_imports: bool = False
     debug: bool = False
 
-    def settings(self, backends: Backends, display: Display) -> RunSettings:
+    def folder(self) -> RunFolder | None:
+        """Where the run keeps what its nodes finish, if it does.
+
+        Raises:
+            ConfigurationError: The id is none.
+        """
+        if self.run_id is None:
+            return None if self.runs_dir is None else RunFolder.new(self.runs_dir)
+        return RunFolder(self.runs_dir or Path(_RUNS), as_utf8(self.run_id, "--run-id"))
+
+    def settings(self, backends: Backends, display: Display, folder: RunFolder | None) -> RunSettings:
         """What it says of the run itself."""
         return RunSettings(
             max_iterations=self.max_iterations,
@@ -57,6 +73,8 @@ class RunRequest:
             return_best=self.return_best,
             allow_imports=self.allow_imports,
             prices=backends.prices,
+            outputs_dir=Path(),
+            run_folder=folder,
             on_notice=lambda text: display.notice(f"notice: {text}"),
         )
 
@@ -81,6 +99,9 @@ def run_file(request: RunRequest) -> int:
     """
     loop_file = load_loop_file(request.file)
     inputs = parse_inputs(request.inputs)
+    folder = request.folder()
+    if folder is not None and not loop_file.can_resume:
+        raise ConfigurationError("--run-id and --runs-dir are for files in dagraph's format: others can't be resumed")
     display = choose_display(quiet=request.quiet)
     backends = Backends(
         request.backend,
@@ -88,9 +109,13 @@ def run_file(request: RunRequest) -> int:
         on_notice=display.notice,
         local_client=local_client,
         prices=parse_prices(request.prices),
+        record=request.record,
+        replay=request.replay,
     )
-    built = loop_file.build(inputs, backends.client_for, request.settings(backends, display))
+    built = loop_file.build(inputs, backends.client_for, request.settings(backends, display, folder))
     _give_notices(display, loop_file, inputs, backends)
+    if folder is not None:
+        display.notice(f"run: {folder.run_id} (--run-id {folder.run_id} resumes it; it is kept in {folder.path})")
     observers: list[Observer] = [display]
     if request.trace is not None:
         observers.append(TraceWriter(request.trace, lambda text: write_err(f"warning: {text}\n")))
@@ -178,15 +203,23 @@ def _finish(request: RunRequest, run: _Run, backends: Backends, error: BaseExcep
         if request.debug:
             write_err(debug_text(error))
         model = backends.name_of_failure(error)
-        say_error(explain(error, model=model, backend=backends.kind_of(model)))
+        said = explain(error, model=model, backend=backends.kind_of(model))
+        say_error(f"{_node_of_failure(run.result, said)}{said}")
     return _exit_code(run.result, error)
+
+
+def _node_of_failure(result: LoopResult | None, said: str) -> str:
+    """Which node of a graph failed, unless the error says so itself."""
+    nodes = cast("dict[str, dict[str, Any]]", {} if result is None else result.report.get("nodes") or {})
+    failed = [name for name, node in nodes.items() if node["status"] == "failed"]
+    return f"node {one_line(failed[0])!r}: " if failed and not said.startswith("node ") else ""
 
 
 def _exit_code(result: LoopResult | None, error: BaseException | None) -> ExitCode:
     """By the reason; a run that could not even begin, for want of a model or a template's value, is wrong use."""
     if isinstance(error, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    if isinstance(error, ConfigurationError) and (result is None or not result.iterations):
+    if isinstance(error, ConfigurationError) and (result is None or not (result.iterations or result.ledger)):
         return ExitCode.WRONG_USE
     code = ExitCode.FAILED if result is None else OF_STOP_REASON[result.stop_reason]
     return ExitCode.FAILED if error is not None and code != ExitCode.LIMIT else code
@@ -198,7 +231,7 @@ def _write_result(result: LoopResult, *, as_json: bool) -> None:
         fields["stop_detail"] = None if result.stop_detail is None else redact(result.stop_detail)
         fields["model_calls"] = len(result.ledger)
         write_out(f"{json.dumps(fields, ensure_ascii=False)}\n")
-    elif result.iterations:
+    elif result.iterations or result.output:
         write_out(f"{result.output}\n")
 
 

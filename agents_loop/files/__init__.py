@@ -8,6 +8,7 @@ from agents_loop.files.loop_file import BuiltLoop, LoopFile, RunEvents, RunsLoop
 from agents_loop.files.opening import load_loop_file
 from agents_loop.files.problems import LoopFileError, Problem
 from agents_loop.files.prompts import PromptError
+from agents_loop.files.run_folder import RunFolder, RunFolderError
 from agents_loop.files.run_settings import RunSettings
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "Problem",
     "PromptError",
     "RunEvents",
+    "RunFolder",
+    "RunFolderError",
     "RunSettings",
     "RunsLoop",
     "load_loop_file",
