@@ -108,7 +108,9 @@ def _slow(text: str) -> str | None:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0] or type(error).__name__
+    """What it says; the library's own text of it can't always be made."""
+    said = str(error.args[0]) if error.args else ""
+    return said.partition("\n")[0] or type(error).__name__
 
 
 def _key_of(segment: Any) -> str | int:

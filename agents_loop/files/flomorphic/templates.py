@@ -9,7 +9,7 @@ from typing import Final
 from agents_loop.files.flomorphic.paths import PathError, read_path
 from agents_loop.messages import JsonValue
 
-_TOKEN: Final = re.compile(r"\{\{\s*(\$[^\n{}]{0,500})\}\}")
+_TOKEN: Final = re.compile(r"\{\{\s*(\$[^\n{}]{0,500})\s{0,20}\}\}")
 _THIS: Final = re.compile(r"\$this(?![\w-])")
 
 
