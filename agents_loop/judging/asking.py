@@ -101,7 +101,7 @@ async def ask(
         else:
             reading = _read_whole(response, read)
             if reading is not None and reading.readable:
-                if is_counted:
+                if is_counted and FAILURES_IN_A_ROW in context.additional_properties:
                     _begin_anew(context, (id(client), id(policy)))
                 return reading
             failure = failure_of_reply(response, policy, reading)
