@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -56,6 +56,8 @@ class _State(_Closed):
     inputs: dict[str, str | int | float | bool]
     ended: str | None = None
     """The stop reason of the latest attempt; nothing while one goes on, or when it was killed."""
+    spent: dict[str, Any] | None = None
+    """What all attempts have spent, as far as nodes were over; `None` without a budget."""
     nodes: dict[str, KeptNode] = Field(default_factory=dict[str, KeptNode])
 
 
@@ -176,8 +178,19 @@ class OpenRun:
         """The nodes that are over."""
         return self._state.nodes
 
-    def keep(self, name: str, node: FinishedNode, *, is_skipped: bool) -> None:
+    @property
+    def spent(self) -> dict[str, Any] | None:
+        """What earlier attempts have spent; `None` without a budget."""
+        return self._state.spent
+
+    def keep(self, name: str, node: FinishedNode, spent: dict[str, Any] | None, *, is_skipped: bool) -> None:
         """Keep a node that is over.
+
+        Args:
+            name: Its id.
+            node: The node.
+            spent: What the run has spent by now.
+            is_skipped: Whether the node did not run.
 
         Raises:
             RunFolderError: It can't be written.
@@ -191,7 +204,7 @@ class OpenRun:
             stop_reason=node.stop_reason,
             stop_detail=node.stop_detail,
         )
-        self._state = self._state.model_copy(update={"nodes": {**self._state.nodes, name: kept}})
+        self._state = self._state.model_copy(update={"nodes": {**self._state.nodes, name: kept}, "spent": spent})
         try:
             path = self._path_of(digest)
             path.parent.mkdir(parents=True, exist_ok=True)

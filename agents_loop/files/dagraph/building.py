@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents_loop.chat_client import ChatClient, ChatOptions
@@ -50,8 +50,12 @@ class NodeBuilder:
 
     def run_budgets(self) -> list[LoopBudget]:
         """What the whole run may spend: as the file says, but for the limits that others stand in for, and those."""
-        instead = self.settings.limits
+        instead = replace(self.settings.limits, deadline_s=None)
         return self._budgets([("budget", _limits(self.document.budget).without(instead)), ("budget", instead)])
+
+    def run_deadline(self) -> list[LoopBudget]:
+        """How long the whole run may take, if that is bounded."""
+        return self._budgets([("budget", Limits(deadline_s=self.settings.deadline_s))])
 
     def node_budgets(self, index: int) -> list[LoopBudget]:
         """What a node may spend, unless other limits stand in for the file's."""

@@ -116,7 +116,7 @@ class DagraphFile(LoopFile):
         return node.when is None and node.retry.max_attempts == 1 and not leaves_something
 
     def _one_loop(self, builder: NodeBuilder, values: dict[str, InputValue]) -> tuple[LoopAgent, ChatMessage]:
-        budgets = [*builder.run_budgets(), *builder.node_budgets(0)]
+        budgets = [*builder.run_budgets(), *builder.run_deadline(), *builder.node_budgets(0)]
         return builder.loop(self._prompts[self.node.id], values, budgets)
 
     def _graph(self, builder: NodeBuilder, values: dict[str, InputValue], *, is_one_loop: bool) -> Graph:
@@ -130,10 +130,11 @@ class DagraphFile(LoopFile):
             order=list(nodes),
             sinks=sinks_of(self.document.nodes),
             waves=[[nodes[name] for name in wave] for wave in self.waves],
+            budgets=builder.run_budgets(),
             options=LoopAgentOptions(
                 max_iterations=1,
                 evaluate_final_iteration=True,
-                budget=builder.run_budgets(),
+                budget=builder.run_deadline(),
                 prices=builder.prices,
             ),
             outputs=outputs,

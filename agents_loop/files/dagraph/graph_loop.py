@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -21,11 +21,12 @@ from agents_loop.files.dagraph.graph_run import (
     exhausted,
 )
 from agents_loop.files.inputs import InputValue
-from agents_loop.files.run_folder import OpenRun, RunFolder
+from agents_loop.files.run_folder import OpenRun, RunFolder, RunFolderError
 from agents_loop.loop.agent import LoopAgent, LoopEvents
 from agents_loop.loop.events import LoopEvent, LoopStarted, LoopStopped
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.result import LoopResult, StopReason, attach_result
+from agents_loop.metering.budget import LoopBudget
 
 _COMPLETE = (StopReason.SATISFIED, StopReason.MAX_ITERATIONS)
 
@@ -47,7 +48,10 @@ class Graph:
     sinks: Sequence[str]
     """Those on which no other depends."""
     waves: Sequence[Sequence[GraphNode]]
+    budgets: Sequence[LoopBudget]
+    """What the whole run may spend, earlier attempts of a run that is resumed included."""
     options: LoopAgentOptions
+    """Of the loop around it."""
     outputs: dict[Path, str]
     """The node whose output is written to a file; empty where nothing is to be written."""
     folder: RunFolder | None
@@ -102,13 +106,15 @@ class GraphEvents:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+            await asyncio.wait([task])
+            if not task.cancelled():
+                task.exception()  # it was ended by whoever left, and they have an exception of their own
 
     async def _drive(self, messages: Messages, session: AgentSession | None, options: AgentRunOptions | None) -> None:
         loop = LoopAgent(self._agent, GraphEvaluator(self._run), self._graph.options)
         events: LoopEvents | None = None
         try:
+            self._run.meter(self._graph.budgets)
             async with loop.events(messages, session=session, options=options) as events:
                 async for event in events:
                     match event:
@@ -133,26 +139,26 @@ class GraphEvents:
     def _end(self, result: LoopResult, event: LoopStopped) -> None:
         """The run is over: its result is told whole, and what it is to leave behind is written."""
         error: AgentsLoopError | None = None
-        result = self._told(result)
-        if result.stop_reason in _COMPLETE:
-            try:
+        result = self.result = self._told(result)
+        try:
+            if result.stop_reason in _COMPLETE:
                 self._write_outputs()
-            except OSError as raised:
-                where = f" ({raised.filename})" if raised.filename else ""
-                error = OutputsError(f"the outputs can't be written{where}: {raised.strerror}; none of them is")
-                result.stop_reason, result.stop_detail = StopReason.FAILED, str(error)
-        self.result = result
-        if self._kept is not None:
-            self._kept.end(result.stop_reason.value)
+            if self._kept is not None:
+                self._kept.end(result.stop_reason.value)
+        except (OutputsError, RunFolderError) as raised:
+            error = raised
+            result.stop_reason, result.stop_detail = StopReason.FAILED, str(error)
         self._queue.put_nowait(LoopStopped(result, event.response))
         if error is not None:
             raise error
 
     def _write_outputs(self) -> None:
-        outcomes = self._run.outcomes
-        write_all(
-            {path: outcomes[name].output.encode("utf-8", "replace") for path, name in self._graph.outputs.items()}
-        )
+        outcomes, outputs = self._run.outcomes, self._graph.outputs
+        try:
+            write_all({path: outcomes[name].output.encode("utf-8", "replace") for path, name in outputs.items()})
+        except OSError as error:
+            where = f" ({error.filename})" if error.filename else ""
+            raise OutputsError(f"the outputs can't be written{where}: {error.strerror}; none of them is") from error
 
     def _told(self, result: LoopResult) -> LoopResult:
         """The result of the loop around the graph as the graph's."""

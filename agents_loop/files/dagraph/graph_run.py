@@ -6,10 +6,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent
 from agents_loop.chat_client import ChatClient, ChatOptions
-from agents_loop.errors import AgentsLoopError, BudgetExceededError
+from agents_loop.errors import AgentsLoopError, BudgetExceededError, ConfigurationError, SessionStateError
 from agents_loop.files.dagraph.node_prompts import NodePrompts
 from agents_loop.files.dagraph.outcome import NodeOutcome, OutcomeStatus
 from agents_loop.files.dagraph.schema import EVERY_ERROR, Retry
@@ -25,6 +26,7 @@ from agents_loop.messages import ChatMessage, ChatRole
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.meter import PHASE, Phase, RunMeter, check
 from agents_loop.metering.prices import Prices
+from agents_loop.metering.spending import Spending
 
 _GIVES_OUTPUT = (StopReason.SATISFIED, StopReason.MAX_ITERATIONS)
 _OVER = (StopReason.BUDGET_EXCEEDED, StopReason.DEADLINE)
@@ -86,6 +88,23 @@ class GraphRun:
         self._streaming = streaming
         self._pause = pause
         self._meters: dict[str, RunMeter] = {}
+        self._spending: Spending | None = None
+
+    def meter(self, budgets: Sequence[LoopBudget]) -> None:
+        """Let all that the current task waits for be bound by budgets; what a resumed run has spent counts.
+
+        Raises:
+            ConfigurationError: There is a money budget, and the price of a model is not known; or what was spent can't
+                be read.
+        """
+        nodes = [node for wave in self.waves for node in wave]
+        earlier = None if self._kept is None else self._kept.spent
+        try:
+            meter = _metered(budgets, earlier, self._prices, [call for node in nodes for call in node.models])
+        except SessionStateError as error:
+            raise ConfigurationError(f"the run can't be resumed: {error}; begin another with a new --run-id") from error
+        self._spending = meter.spending
+        PHASE.set(Phase(meter, "agent"))
 
     async def to_the_end(self) -> None:
         """Run each wave, as long as none of its nodes fails.
@@ -95,19 +114,9 @@ class GraphRun:
             BudgetExceededError: A budget, of the run or of a node, is used up.
         """
         for node in [node for wave in self.waves for node in wave]:
-            self._meters[node.id] = self._meter(node)
+            self._meters[node.id] = _metered(node.budgets, None, self._prices, node.models)
         for wave in self.waves:
             await self._wave(wave)
-
-    def _meter(self, node: GraphNode) -> RunMeter:
-        """What counts the calls of all attempts of a node; money needs the prices before anything is spent."""
-        meter = RunMeter(time.monotonic, self._prices)
-        if node.budgets:
-            meter.guard(node.budgets, (), None)
-            if meter.spending is not None and meter.spending.counts_money:
-                for client, options in node.models:
-                    meter.require_price(client, options)
-        return meter
 
     async def _wave(self, wave: Sequence[GraphNode]) -> None:
         """Nodes at once. Where one fails the others come to their end, but where a budget is used up."""
@@ -143,7 +152,8 @@ class GraphRun:
                 self._change(node, "running", None)
                 status, detail = "done", await self._attempts(node, outcome, values)
             if self._kept is not None:
-                self._kept.keep(node.id, outcome, is_skipped=status == "skipped")
+                spent = None if self._spending is None else self._spending.to_json()
+                self._kept.keep(node.id, outcome, spent, is_skipped=status == "skipped")
         except BaseException as error:
             outcome.usage = self._meters[node.id].used_since(0)
             is_failure = isinstance(error, Exception)
@@ -241,15 +251,27 @@ class GraphEvaluator(LoopEvaluator):
     def __init__(self, run: GraphRun) -> None:
         self._run = run
 
-    def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
-        """Those of all nodes: a money budget is to know their prices before anything is spent."""
-        return [call for wave in self._run.waves for node in wave for call in node.models]
-
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Look at how the loops ended."""
         del context
         said = exhausted(self._run.outcomes)
         return LoopEvaluation.continue_(note=said) if said else LoopEvaluation.stop()
+
+
+def _metered(
+    budgets: Sequence[LoopBudget],
+    earlier: Mapping[str, Any] | None,
+    prices: Prices,
+    models: Sequence[tuple[ChatClient, ChatOptions]],
+) -> RunMeter:
+    """What counts calls against budgets; money needs the prices before anything is spent."""
+    meter = RunMeter(time.monotonic, prices)
+    if budgets:
+        meter.guard(budgets, (), earlier)
+        if meter.spending is not None and meter.spending.counts_money:
+            for client, options in models:
+                meter.require_price(client, options)
+    return meter
 
 
 def exhausted(outcomes: Mapping[str, NodeOutcome]) -> str | None:
