@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.files.inputs import InputValue
 from agents_loop.files.loop_file import LoopFile
 from agents_loop.files.run_settings import RunSettings
-from agents_loop.judge_check.cases import JudgeCase
+from agents_loop.judge_check.cases import JudgeCase, problems_of
 from agents_loop.judge_check.report import JudgeReport, Seen, cases_seen, check_results
 from agents_loop.judge_check.running import CheckRuns, OutOfBudgetError, Verdict, revisions_of
 from agents_loop.loop.result import LoopResult
@@ -74,7 +75,8 @@ class JudgeCheck:
         options: How it is checked.
 
     Raises:
-        ConfigurationError: There is no case; the file is not one loop with evaluators, or does not take the inputs.
+        ConfigurationError: There is no case, or one without a draft; the file is not one loop with evaluators, or does
+            not take the inputs.
     """
 
     def __init__(
@@ -96,6 +98,8 @@ class JudgeCheck:
         self._seen = Seen()
         self._ended_early: str | None = "it has not run to its end"
         for case in self._cases:
+            for place, problem in problems_of(case):
+                raise ConfigurationError(f"the case {case.id!r}: {place} {problem}")
             self._runs.check_file(case)
 
     @property
@@ -116,11 +120,13 @@ class JudgeCheck:
             Exception: What a model's client raised, or another failure of the file's agent or evaluators; `report`
                 holds what was seen until then.
         """
+        self._runs.begin()
         try:
             for case in self._cases:
+                await asyncio.sleep(0)  # an interrupt is heard between two cases, whatever the clients do
                 await self._see(case)
             if not any(case.kind == "never_passes" for case in self._cases):
-                await self._see_ending(next(case for case in self._cases if case.draft is not None))
+                await self._see_ending(self._cases[0])
         except OutOfBudgetError as error:
             self._ended_early = str(error)
             return self.report

@@ -12,7 +12,7 @@ from agents_loop.evaluators.delegate import DelegateLoopEvaluator
 from agents_loop.files.inputs import InputError, InputValue
 from agents_loop.files.loop_file import BuiltLoop, LoopFile
 from agents_loop.files.run_settings import RunSettings
-from agents_loop.judge_check.cases import CasesError, JudgeCase
+from agents_loop.judge_check.cases import JudgeCase
 from agents_loop.judge_check.given_draft import GivenDraft, real_calls
 from agents_loop.judging.voting import is_without_verdict
 from agents_loop.loop.agent import LoopAgent
@@ -75,9 +75,13 @@ class CheckRuns:
         self._settings = settings
         self._inputs = inputs
         self._clock = clock
-        self._started_at = clock()
+        self._started_at: float | None = None
         self.calls: list[LedgerEntry] = []
         """Those that reached a model."""
+
+    def begin(self) -> None:
+        """From now on time counts."""
+        self._started_at = self._clock()
 
     def check_file(self, case: JudgeCase) -> None:
         """See whether the file has evaluators, and takes a case's inputs. No model is called.
@@ -88,7 +92,7 @@ class CheckRuns:
         try:
             self._build(case, GivenDraft(case.draft, self._client_for))
         except InputError as error:
-            raise CasesError([f"the case {case.id!r}: {error}"]) from error
+            raise ConfigurationError(f"the case {case.id!r}: {error}") from error
 
     async def judge(self, case: JudgeCase) -> Verdict:
         """Have the case's draft judged, once."""
@@ -164,6 +168,8 @@ class CheckRuns:
             OutOfBudgetError: Nothing is.
         """
         settings = self._settings
+        if self._started_at is None:
+            return settings
         used = [tokens_of(entry.usage) for entry in self.calls]
         tokens = _left("tokens", settings.max_tokens, sum(spent[0] for spent in used if spent is not None))
         cost = _left("US dollars", settings.max_cost_usd, sum(entry.cost_usd or 0.0 for entry in self.calls))

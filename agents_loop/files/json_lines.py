@@ -1,0 +1,120 @@
+"""Files of one JSON object a line, each checked by a model: every problem is told, with its line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from agents_loop.files.problems import LoopFileError, Problem, path_text
+
+_MOST_CHARACTERS: Final = 1_000_000
+"""Of a line."""
+_OF_INPUTS: Final = ("str", "int", "float", "bool")
+"""What pydantic calls the forms of a value of `inputs`."""
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def read_lines(path: str | Path, what: str, error: type[LoopFileError]) -> str:
+    """The text of a file.
+
+    Args:
+        path: The file.
+        what: What stands in it, in a word, for the error.
+        error: What is raised.
+
+    Raises:
+        LoopFileError: It can't be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as raised:
+        said = getattr(raised, "strerror", None) or "it is not UTF-8"
+        raise error(str(path), [Problem(None, None, "", f"the {what}s can't be read: {said}")]) from raised
+
+
+def parse_lines(
+    text: str,
+    source: str,
+    model: type[T],
+    *,
+    what: str,
+    error: type[LoopFileError],
+    further: Callable[[T], Iterator[tuple[str, str]]],
+) -> tuple[T, ...]:
+    """The objects of a text. Blank lines are left out; each object has an `id` of its own.
+
+    Args:
+        text: What stands in the file.
+        source: What messages call it.
+        model: What a line must be; it has an `id`.
+        what: What a line is, in a word.
+        error: What is raised.
+        further: What is wrong with an object that is written well: its place, and what to say.
+
+    Raises:
+        LoopFileError: There is a problem, or no object; the error holds every problem, with its line.
+    """
+    found: list[T] = []
+    problems: list[Problem] = []
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        read = _read(line, model)
+        if not isinstance(read, model):
+            problems += [Problem(number, 1, place, message) for place, message in read]
+            continue
+        problems += [Problem(number, 1, place, message) for place, message in further(read)]
+        name = str(vars(read)["id"])
+        if name in lines:
+            problems.append(Problem(number, 1, "id", f"{name!r} is the id of line {lines[name]} too"))
+        lines.setdefault(name, number)
+        found.append(read)
+    if not found and not problems:
+        problems.append(Problem(None, None, "", f"there is no {what} in it: write one JSON object a line"))
+    if problems:
+        raise error(source, problems)
+    return tuple(found)
+
+
+def _read(line: str, model: type[T]) -> T | Sequence[tuple[str, str]]:
+    """The object of a line, or what is wrong with it."""
+    if len(line) > _MOST_CHARACTERS:
+        return [("", f"has more than {_MOST_CHARACTERS:,} characters")]
+    try:
+        return model.model_validate(json.loads(line, object_pairs_hook=_without_doubles))
+    except ValidationError as error:
+        return list(_problems(error, model))
+    except (ValueError, RecursionError) as error:
+        return [("", f"is no JSON object: {error}")]
+
+
+def _problems(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    seen: set[tuple[str, str]] = set()
+    for details in error.errors(include_url=False, include_input=False):
+        location = [part for part in details["loc"] if part not in _OF_INPUTS]
+        message = details["msg"].removeprefix("Value error, ")
+        if details["type"] == "extra_forbidden":
+            message = f"is unknown; known here: {', '.join(model.model_fields)}"
+        elif details["type"] == "missing":
+            message = "is missing"
+        elif details["type"].endswith("_type") and location[:1] == ["inputs"] and len(location) > 1:
+            message = "must be a string, a number, or true or false"
+        found = (path_text(location), message)
+        if found not in seen:
+            seen.add(found)
+            yield found
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        double = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"it has {double!r} twice")
+    return fields
