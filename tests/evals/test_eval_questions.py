@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from agents_loop.evals import Question, QuestionsError, load_questions
+from agents_loop.evals.questions import parse_questions
+
+GOOD = {"id": "a", "question": "Why?", "accept": ["because"]}
+
+
+def lines(*questions: object) -> str:
+    return "\n".join(question if isinstance(question, str) else json.dumps(question) for question in questions)
+
+
+def problems_of(text: str) -> list[str]:
+    with pytest.raises(QuestionsError) as caught:
+        parse_questions(text, "q.jsonl")
+    return list(caught.value.lines)
+
+
+def test_questions_are_read_in_order_and_blank_lines_are_none(tmp_path: Path):
+    """Each line is a question; a byte order mark and blank lines are nothing."""
+    path = tmp_path / "q.jsonl"
+    path.write_text(
+        "\ufeff" + lines(GOOD, "", {**GOOD, "id": "b", "inputs": {"n": 3, "x": True}}) + "\n", encoding="utf-8"
+    )
+
+    read = load_questions(path)
+
+    assert [question.id for question in read] == ["a", "b"]
+    assert read[1].inputs == {"n": 3, "x": True}
+    assert read[0] == Question(id="a", question="Why?", accept=["because"])
+
+
+def test_every_problem_is_told_at_once_with_its_line():
+    """One line each for all that is wrong, with the file, the line and the place."""
+    found = problems_of(
+        lines(
+            GOOD,
+            {"id": "a", "question": "Again?", "accept": ["x"]},
+            {"id": "b", "question": " ", "accept": ["("], "colour": 1},
+            {"id": "c", "question": "?", "accept": "x", "grading": "vague"},
+            "no json",
+            "[1]",
+            {"id": "d", "question": "?", "accept": ["(a"], "reject": ["[b"], "inputs": {"iteration": "1"}},
+            {"id": "e", "question": "?"},
+            {"id": "f", "question": "?", "grading": "rubric"},
+            '{"id": "g", "id": "h", "question": "?", "accept": ["x"]}',
+            {"id": "i", "question": "?", "accept": ["x"], "inputs": {"sources": ["a"]}},
+        )
+    )
+
+    assert [line.partition(": ")[0] for line in found] == [
+        f"q.jsonl:{number}:1" for number in (2, 3, 3, 4, 4, 5, 6, 7, 7, 7, 8, 9, 10, 11)
+    ]
+    said = "\n".join(found)
+    assert "'a' is the id of line 1 too" in said
+    assert "colour: is unknown; known here: id, question" in said
+    assert "question: must not be blank" in said
+    assert "accept[0]: '(a' is no regular expression" in said
+    assert "inputs.iteration: 'iteration' is a variable of the loop itself" in said
+    assert "accept: is missing" in said
+    assert "rubric: is missing" in said
+    assert "it has 'id' twice" in said
+    assert "inputs.sources: must be a string, a number, or true or false" in said
+
+
+def test_an_unanswerable_question_needs_no_pattern():
+    """Its abstention is graded; there is nothing that it must hold."""
+    assert parse_questions(lines({"id": "a", "kind": "unanswerable", "question": "?"}), "q")[0].accept == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "there is no question in it"),
+        ("\n \n", "there is no question in it"),
+        ('{"id": "a", "question": "' + "x" * 1_000_001 + '"}', "more than 1,000,000 characters"),
+        ("[" * 100_000, "is no JSON object"),
+        ('{"id": "a", "question": NaN}', "question"),
+    ],
+)
+def test_hostile_files_are_one_clear_line(text: str, said: str):
+    """An empty file, a line without end, brackets without end: one line each."""
+    found = problems_of(text)
+
+    assert len(found) == 1
+    assert said in found[0]
+
+
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path):
+    """A file that is not there, and one that is not text, are named."""
+    binary = tmp_path / "b.jsonl"
+    binary.write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(QuestionsError, match="can't be read: No such file"):
+        load_questions(tmp_path / "none.jsonl")
+    with pytest.raises(QuestionsError, match="can't be read: it is not UTF-8"):
+        load_questions(binary)
+
+
+def test_the_error_can_be_pickled():
+    """As every error of ours."""
+    with pytest.raises(QuestionsError) as caught:
+        parse_questions("", "q.jsonl")
+
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own bytes
+
+    assert (type(again), again.lines) == (QuestionsError, caught.value.lines)
+
+
+def test_the_samples_questions_are_valid():
+    """The thirty questions of the sample, of five kinds."""
+    read = load_questions(Path(__file__).parents[2] / "samples" / "questions.jsonl")
+
+    assert len(read) == 30
+    assert len({question.kind for question in read}) == 5
