@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
@@ -14,6 +15,7 @@ from agents_loop.files.inputs import InputError, check_name, coerce
 from agents_loop.files.problems import Problem
 from agents_loop.files.yaml_tree import PathIn, YamlTree
 
+_TAGS = re.compile(r"<(\w+)>")
 _KINDS = {
     "string_type": "a string (put it in quotes if it looks like something else)",
     "int_type": "an integer",
@@ -45,6 +47,8 @@ def model_problems(
         path = _path(tree.data, ways, is_missing=kind == "missing")
         if kind == "extra_forbidden":
             problem = tree.problem(path, unknown(str(path[-1]), _keys_at(model, ways[:-1])), at_key=True)
+        elif kind == "union_tag_invalid":
+            problem = _wrong_type(tree, path, details["input"], details.get("ctx", {}))
         else:
             said = (messages or {}).get(kind) or _message(kind, cast("dict[str, Any]", details))
             problem = tree.problem(path, said)
@@ -97,6 +101,8 @@ def _message(kind: str, details: dict[str, Any]) -> str:  # noqa: PLR0911 - a ta
             return "is missing"
         case "greater_than_equal":
             return f"must be at least {details['ctx']['ge']}, not {given}"
+        case "less_than_equal":
+            return f"must be at most {details['ctx']['le']}, not {given}"
         case "greater_than":
             return f"must be more than {details['ctx']['gt']:g}, not {given}"
         case "literal_error":
@@ -105,12 +111,21 @@ def _message(kind: str, details: dict[str, Any]) -> str:  # noqa: PLR0911 - a ta
             return "must not be empty"
         case "value_error":
             return str(details["ctx"]["error"])
-        case "union_tag_invalid" | "union_tag_not_found":
-            return f"is of no form that is known here: {given}"
         case _ if kind in _KINDS:
             return f"must be {_KINDS[kind]}, not {given}"
         case _:
             return f"{details['msg']}, not {given}"
+
+
+def _wrong_type(tree: YamlTree, path: PathIn, given: object, context: Mapping[str, Any]) -> Problem:
+    """That a mapping is of no type that is known: the types stand as tags in the error's context."""
+    known = [name for name in _TAGS.findall(context["expected_tags"]) if name != "alone"]
+    said = _TAGS.fullmatch(context["tag"])
+    if said is not None:
+        return tree.problem((*path, "type"), unknown(said[1], known, what="type"))
+    is_mapping = isinstance(given, dict)
+    what = "a mapping without it" if is_mapping else shown(given)
+    return tree.problem(path, f"must be a mapping with a `type`, one of {', '.join(known)}, not {what}")
 
 
 def _path(data: object, ways: Iterable[int | str], *, is_missing: bool) -> PathIn:

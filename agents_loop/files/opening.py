@@ -7,6 +7,7 @@ from pathlib import Path
 from agents_loop.files.dagraph.file import load_dagraph
 from agents_loop.files.flomorphic.file import is_flomorphic, load_flomorphic
 from agents_loop.files.loop_file import LoopFile
+from agents_loop.files.native.file import load_native
 from agents_loop.files.yaml_tree import parse_yaml, read_text
 
 
@@ -20,4 +21,5 @@ def load_loop_file(path: str | Path) -> LoopFile:
     text = read_text(Path(path), source)
     if is_flomorphic(text):
         return load_flomorphic(source, text)
-    return load_dagraph(source, parse_yaml(text, source))
+    tree = parse_yaml(text, source)
+    return load_native(source, tree) if "loop" in tree.data else load_dagraph(source, tree)

@@ -53,6 +53,12 @@ class YamlTree:
             place = self.values.get(around)
         return Problem(place and place.line, place and place.column, path_text(path), message)
 
+    def line_problem(self, path: PathIn, message: str, line: int | None) -> Problem:
+        """A problem in a line of a text, such as a template, counted from 1; at the text where that is not known."""
+        problem = self.problem(path, message)
+        first = self.values[path].first_text_line if path in self.values else None
+        return problem if line is None or first is None else Problem(first + line - 1, 1, problem.place, message)
+
 
 def read_text(path: Path, source: str) -> str:
     """The text of a file.

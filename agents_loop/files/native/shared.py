@@ -1,0 +1,169 @@
+"""Kinds of values that several parts of a file have: what a model is asked, sources, patterns, budgets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, Field
+
+from agents_loop.chat_client import ChatOptions, JsonSchemaFormat
+from agents_loop.files.fields import Closed
+from agents_loop.files.native.building import Building
+from agents_loop.files.native.kinds import (
+    IMPORTED,
+    MODEL,
+    TEMPLATE,
+    Form,
+    Kind,
+    Reference,
+    forms,
+    imported,
+    is_list,
+    is_of,
+    many,
+    mapping,
+    one_or_many,
+    optional,
+    plain,
+    written,
+)
+from agents_loop.files.native.parts import Part
+from agents_loop.files.native.writing import Writing, as_template
+from agents_loop.judging.policy import JudgeFailurePolicy
+from agents_loop.metering.budget import LoopBudget
+from agents_loop.metering.prices import ModelPrice
+
+IN_TESTS: Final = "it is for tests and snapshots"
+
+_FLAGS = {re.ASCII: "a", re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s", re.VERBOSE: "x"}
+
+
+_is_text = is_of(str)
+
+
+class PythonObject(Closed):
+    """A Python object, where a text would mean something else."""
+
+    object: Reference
+    """`module:name`; imported where imports are allowed."""
+
+
+class SchemaFormat(Closed):
+    """A reply that must be JSON of a schema."""
+
+    name: str
+    schema_: dict[str, Any] = Field(alias="schema")
+    strict: bool = True
+
+
+class Passage(Closed):
+    """A source that can be cited."""
+
+    citation: str
+    text: str
+
+
+class _AnyFormat(BaseModel):
+    """Stands in for a model of a reply, where a file is only checked."""
+
+
+def python_object(stand_in: object = None) -> Kind:
+    """A Python object as `{object: "module:name"}`."""
+    kind = IMPORTED if stand_in is None else imported(stand_in)
+    return Kind(
+        PythonObject,
+        lambda building, spec: kind.build(building.at("object"), spec.object),
+        lambda writing, target: {"object": kind.write(writing.at("object"), target)},
+    )
+
+
+def is_python_object(value: object) -> bool:
+    """Whether a file says `{object: ...}`."""
+    return isinstance(value, PythonObject) or (isinstance(value, dict) and "object" in value)
+
+
+def _schema_format(building: Building, spec: SchemaFormat) -> JsonSchemaFormat:
+    del building
+    return JsonSchemaFormat(spec.name, spec.schema_, spec.strict)
+
+
+def _written_format(writing: Writing, given: JsonSchemaFormat) -> dict[str, Any]:
+    return {"name": given.name, "schema": written(writing, given.schema), "strict": given.strict}
+
+
+RESPONSE_FORMAT = forms(
+    Form("name", _is_text, _is_text, plain(Literal["text", "json_object"])),
+    Form("python", is_python_object, is_of(type), python_object(_AnyFormat)),
+    Form(
+        "schema",
+        is_of(dict, SchemaFormat),
+        is_of(JsonSchemaFormat),
+        Kind(SchemaFormat, _schema_format, _written_format),
+    ),
+)
+PLAIN_MAPPING = mapping(plain(Any))
+CHAT_OPTION_KINDS: Mapping[str, Kind] = {
+    "response_format": optional(RESPONSE_FORMAT),
+    "additional_properties": optional(PLAIN_MAPPING),
+}
+CHAT_OPTION_LEFT_OUT: Mapping[str, str] = {"tools": "tools are the agent's"}
+CHAT_OPTIONS = Part(ChatOptions, kinds=CHAT_OPTION_KINDS, left_out=CHAT_OPTION_LEFT_OUT)
+OWN_CHAT_OPTION_LEFT_OUT: Mapping[str, str] = {**CHAT_OPTION_LEFT_OUT, "model_id": "`model` says which model is asked"}
+
+FAILURE_POLICY = Part(
+    JudgeFailurePolicy, kinds={"next_judges": many(MODEL)}, left_out={"sleep": IN_TESTS, "draw": IN_TESTS}
+)
+
+BUDGET = Part(
+    LoopBudget,
+    left_out={"on_estimate": "it is a callback: who runs the file gives `on_notice`"},
+    kinds={"name": plain(str)},
+)
+PRICES = mapping(Part(ModelPrice).kind)
+BUDGETS = one_or_many(BUDGET.kind)
+
+FEEDBACK_FILTER = optional(IMPORTED)
+
+SOURCES = forms(
+    Form("text", _is_text, _is_text, TEMPLATE),
+    Form("python", is_python_object, callable, python_object()),
+    Form(
+        "passages",
+        is_list,
+        is_list,
+        many(
+            Kind(
+                Passage,
+                lambda building, spec: (
+                    spec.citation,
+                    building.materials.rendered((*building.path, "text"), spec.text),
+                ),
+                lambda writing, pair: {
+                    "citation": written(writing, pair[0]),
+                    "text": as_template(written(writing, pair[1])),
+                },
+            )
+        ),
+    ),
+)
+
+
+def _written_pattern(writing: Writing, pattern: str | re.Pattern[str]) -> str:
+    if isinstance(pattern, str):
+        return written(writing, pattern)
+    flags = "".join(letter for flag, letter in _FLAGS.items() if pattern.flags & flag)
+    return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
+
+
+PATTERN = Kind(str, plain(str).build, _written_pattern)
+"""A regular expression."""
+
+JUDGE_KINDS: Mapping[str, Kind] = {
+    "chat_options": optional(CHAT_OPTIONS.kind),
+    "on_failure": FAILURE_POLICY.kind,
+    "feedback_filter": FEEDBACK_FILTER,
+}
+"""What every judge's options have."""
+JUDGE_LEFT_OUT: Mapping[str, str] = {"new_nonce": IN_TESTS}
