@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -54,7 +55,7 @@ def edge(ends: Edge) -> dict[str, str]:
 def flow_text(nodes: Sequence[dict[str, Any]], *edges: Edge, **more: Any) -> str:
     """A flow: its start node is added, and without edges its nodes stand in a row."""
     listed = [START, *nodes]
-    row = [(a["ref"], b["ref"]) for a, b in zip(listed, listed[1:], strict=False)]
+    row = [(a["ref"], b["ref"]) for a, b in itertools.pairwise(listed)]
     return json.dumps({"nodes": listed, "edges": [edge(each) for each in edges or row], **more})
 
 
@@ -83,8 +84,7 @@ async def run_events(
     built = loop_file.build(inputs or {}, client_for, settings)
     events: list[LoopEvent] = []
     async with built.agent.events(built.message, streaming=streaming) as running:
-        async for event in running:
-            events.append(event)
+        events += [event async for event in running]
     assert running.result is not None
     return events, running.result
 

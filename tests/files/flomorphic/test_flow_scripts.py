@@ -154,7 +154,20 @@ def test_a_key_named_proto_is_a_key():
 
 def test_a_script_has_no_host():
     """There is nothing of a host: no modules, no process, no timers, no network, and nothing of what runs it."""
-    names = "process require std os fetch setTimeout console XMLHttpRequest given known call run".split()
+    names = [
+        "process",
+        "require",
+        "std",
+        "os",
+        "fetch",
+        "setTimeout",
+        "console",
+        "XMLHttpRequest",
+        "given",
+        "known",
+        "call",
+        "run",
+    ]
     code = ",".join(f"typeof {name}" for name in names)
 
     assert set(outcome(f"[{code}]").output) == {"undefined"}
