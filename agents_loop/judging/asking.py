@@ -187,6 +187,8 @@ def _is_too_many(
 
 def verdict_text(response: ChatResponse) -> str:
     """The text of the judge's last assistant message that has any."""
+    if len(response.messages) == 1 and (only := response.messages[0]).role == "assistant":
+        return only.text
     for message in reversed(response.messages):
         if message.role == "assistant" and (text := message.text).strip():
             return text

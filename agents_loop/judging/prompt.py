@@ -165,6 +165,8 @@ def _plain_message(request: list[Piece], response: AgentResponse, new_nonce: Cal
         answer = [_NOTHING]
     nonce = unused_nonce([*request, *answer], new_nonce)
     before, between, after = _SKELETON
+    if len(request) == len(answer) == 1 and type(asked := request[0]) is type(said := answer[0]) is str:
+        return ChatMessage(ChatRole.USER, f"{nonce.join(before)}{asked}{nonce.join(between)}{said}{nonce.join(after)}")
     pieces = [nonce.join(before), *spaced(request), nonce.join(between), *spaced(answer), nonce.join(after)]
     return ChatMessage(ChatRole.USER, joined(pieces))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import CoroutineType
 from typing import Any
 
 from agents_loop.loop.context import LoopContext
@@ -20,7 +21,7 @@ async def ask(evaluator: LoopEvaluator, context: LoopContext) -> LoopEvaluation:
         TypeError: The evaluator gave something else than a `LoopEvaluation`.
     """
     given: Any = evaluator.evaluate(context)
-    evaluation = await given if hasattr(given, "__await__") else given
+    evaluation = await given if type(given) is CoroutineType or hasattr(given, "__await__") else given
     if not isinstance(evaluation, LoopEvaluation):
         raise TypeError(
             f"{type(evaluator).__name__}.evaluate must give a LoopEvaluation, not {type(evaluation).__name__}: "
@@ -29,7 +30,6 @@ async def ask(evaluator: LoopEvaluator, context: LoopContext) -> LoopEvaluation:
     name = type(evaluator).__name__
     if evaluation.evaluator is None:
         evaluation.evaluator = name
-        return evaluation
     return evaluation if evaluation.evaluator == name else replace(evaluation, evaluator=name)
 
 
@@ -84,6 +84,8 @@ def outcome_of(evaluations: Sequence[LoopEvaluation]) -> Outcome:
     The question must come before the next iteration, since its answer is what that needs: what the others want the
     agent to hear waits for it.
     """
+    if len(evaluations) == 1 and (only := evaluations[0]).decision == "continue":  # as most iterations end
+        return Outcome(True, None, None, only.messages, None if only.messages is not None else only.feedback)  # noqa: FBT003
     outcome = Outcome()
     feedback: list[str] = []
     questions: dict[str, None] | None = None

@@ -195,7 +195,7 @@ class LoopRun:
                 else:
                     response = await self._part(self._agent.run(sent, session=session, options=self._run_options))
                 self._agent_ran(response)
-            self._record(response)
+            self._records.append(self._record(response))
             if self._tells:
                 yield AgentResponded(self._number, response)
             judgment = self._begin_judgment(response)
@@ -265,16 +265,17 @@ class LoopRun:
 
     def _agent_ran(self, response: AgentResponse) -> None:
         metered = self._metered
+        phase = metered.phase
         self._seconds = self._options.clock() - self._began_at
-        if not metered.phase.has_usage:
+        if not phase.has_usage and not (phase.has_calls and response.usage is None and response.loop_result is None):
             metered.agent_ran(self._agent, self._next[0], response, self._seconds)
         if metered.meter.is_guarded and response.loop_result is not None and not response.messages:
             metered.check_agent(is_judged=self._is_judged)  # a loop within did not begin
 
-    def _record(self, response: AgentResponse) -> None:
-        usage = self._metered.iteration_usage() if self._metered.phase.has_usage else None
-        sent, on_behalf_of = self._next
-        self._records.append(IterationRecord(self._number, sent, response, (), usage, self._seconds, on_behalf_of))
+    def _record(self, response: AgentResponse) -> IterationRecord:
+        metered, (sent, on_behalf_of) = self._metered, self._next
+        usage = metered.iteration_usage() if metered.phase.has_usage else None
+        return IterationRecord(self._number, sent, response, (), usage, self._seconds, on_behalf_of)
 
     def _begin_judgment(self, response: AgentResponse) -> Judgment | None:
         """Ask the evaluators about the answer, unless the run ends with it or asks the agent again."""

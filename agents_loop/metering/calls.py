@@ -6,8 +6,8 @@ client that made it in the end. If that one does not say its model, the name is 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from functools import partial, wraps
 from typing import Any, Final, TypeAlias
 
 from agents_loop.messages import ChatMessage, TextContent, TextReasoningContent, UsageContent, UsageDetails, sum_usage
@@ -23,7 +23,7 @@ _Stream: TypeAlias = Callable[..., AsyncIterator[Any]]
 def metered(ask: _Whole) -> _Whole:
     """A `get_response` whose calls are metered, where they are made within a run."""
 
-    @functools.wraps(ask)
+    @wraps(ask)
     async def get_response(self: Any, messages: Sequence[ChatMessage], options: Any = None) -> Any:
         phase = PHASE.get()
         if phase is None:
@@ -50,7 +50,7 @@ def metered(ask: _Whole) -> _Whole:
         seconds = meter.clock() - started
         kept = (phase.role, phase.iteration, response.model_id, client, options, usage, seconds, response.finish_reason)
         if meter.is_guarded or meter.parent is not None:
-            keep(phase, kept, lambda: (_characters(messages), _characters(response.messages)))
+            keep(phase, kept, partial(_sizes, messages, response))
             return response
         meter.calls.append(kept)
         phase.has_calls = True
@@ -64,7 +64,7 @@ def metered(ask: _Whole) -> _Whole:
 def metered_stream(ask: _Stream) -> _Stream:
     """A `get_streaming_response` whose calls are metered, where they are made within a run."""
 
-    @functools.wraps(ask)
+    @wraps(ask)
     def get_streaming_response(self: Any, messages: Sequence[ChatMessage], options: Any = None) -> AsyncIterator[Any]:
         stream = ask(self, messages, options)
         phase = PHASE.get()
@@ -157,6 +157,10 @@ def _call_within(outer: Call, client: Any) -> tuple[Call, bool]:
     if not getattr(client, "model_id", None):
         call.client = around.client
     return call, is_passed_on
+
+
+def _sizes(messages: Sequence[ChatMessage], response: Any) -> tuple[int, int]:
+    return _characters(messages), _characters(response.messages)
 
 
 def _characters(said: Sequence[Any]) -> int:
