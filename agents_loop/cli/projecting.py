@@ -19,6 +19,7 @@ from agents_loop.files.counting import counted
 from agents_loop.files.projection import ProjectedCall, Projection, project
 from agents_loop.metering.prices import ModelPrice, PriceList
 
+_MOST_ROWS = 40
 _FREE = ModelPrice(input_usd_per_million=0, output_usd_per_million=0)
 
 
@@ -82,16 +83,13 @@ def projection_text(projection: Projection) -> str:
     """A projection as a table, its sum, and what it can't know."""
     header = ("call", "who", "iteration", "model", "tokens in", "tokens out", "cost")
     rows = [(str(number), *_row(call)) for number, call in enumerate(projection.calls, start=1)]
-    total = (
-        "total",
-        "",
-        "",
-        "",
-        f"{projection.tokens_in:,}",
-        _number(projection.tokens_out),
-        money(projection.cost_usd),
-    )
-    table = render_table(header, [*rows, total], right=("call", "iteration", "tokens in", "tokens out", "cost"))
+    left_out = len(rows) - _MOST_ROWS
+    if left_out > 0:
+        half = _MOST_ROWS // 2
+        rows = [*rows[:half], ("...", f"{left_out:,} more (--json has all)", *[""] * 5), *rows[-half:]]
+    sums = (f"{projection.tokens_in:,}", _number(projection.tokens_out), money(projection.cost_usd))
+    rows.append(("total", "", "", "", *sums))
+    table = render_table(header, rows, right=("call", "iteration", "tokens in", "tokens out", "cost"))
     first = f"{projection.name}: {counted(len(projection.calls), 'call')} at most, projected; no model was called"
     notes = [f"- {note}" for note in projection.notes]
     return "\n".join([one_line(first), "", table, "", *map(one_line, notes)]) + "\n"
@@ -104,7 +102,8 @@ def money(cost_usd: float | None) -> str:
 
 def _row(call: ProjectedCall) -> tuple[str, ...]:
     iteration = "" if call.iteration is None else str(call.iteration)
-    return call.who, iteration, call.model, f"{call.tokens_in:,}", _number(call.tokens_out), money(call.cost_usd)
+    who = call.who if call.node is None else f"{call.node}: {call.who}"
+    return who, iteration, call.model, f"{call.tokens_in:,}", _number(call.tokens_out), money(call.cost_usd)
 
 
 def _number(number: int | None) -> str:

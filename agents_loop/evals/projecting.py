@@ -100,7 +100,7 @@ def _grading(
     tokens_out = options.grader_max_output_tokens
     cost_of = PriceList(options.settings.prices).cost_of((model_ids.get(grader), grader))
     cost = None if cost_of is None else cost_of(UsageDetails(tokens_in, tokens_out))
-    return [ProjectedCall("grader", None, grader, tokens_in, tokens_out, cost)] * 2
+    return [ProjectedCall("grader", None, None, grader, tokens_in, tokens_out, cost)] * 2
 
 
 def _total(projection: Projection) -> dict[str, JsonValue]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent
 from agents_loop.chat_client import ChatClient, ChatOptions
-from agents_loop.errors import AgentsLoopError, BudgetExceededError, ConfigurationError, SessionStateError
+from agents_loop.errors import BudgetExceededError, ConfigurationError, SessionStateError
+from agents_loop.files.current_node import NODE
 from agents_loop.files.dagraph.node_prompts import NodePrompts
 from agents_loop.files.dagraph.outcome import NodeOutcome, OutcomeStatus
 from agents_loop.files.dagraph.schema import EVERY_ERROR, Retry
@@ -29,11 +30,6 @@ from agents_loop.metering.prices import Prices
 from agents_loop.metering.spending import Spending
 
 _GIVES_OUTPUT = (StopReason.SATISFIED, StopReason.MAX_ITERATIONS)
-_OVER = (StopReason.BUDGET_EXCEEDED, StopReason.DEADLINE)
-
-
-class NodeFailedError(AgentsLoopError):
-    """A node's loop ended without an output to go on with."""
 
 
 class NodeBudgetError(BudgetExceededError):
@@ -143,6 +139,7 @@ class GraphRun:
             self._change(node, "skipped" if earlier.status == "skipped" else "resumed", "finished by an earlier run")
             return
         PHASE.set(Phase(self._meters[node.id], "agent"))
+        NODE.set(node.id)
         try:
             values = {**self._inputs, **{name: self.outcomes[name].output for name in node.prompts.upstream}}
             condition = node.prompts.condition
@@ -193,13 +190,10 @@ class GraphRun:
         assert result is not None  # noqa: S101 - a run that ends has one
         if result.stop_reason in _GIVES_OUTPUT:
             return result.stop_detail
-        said = f"node {node.id!r}: {result.stop_detail or result.stop_reason.value}"
-        if result.stop_reason in _OVER:
-            around = self._meters[node.id].parent
-            if around is not None:
-                check(around)  # where the limit is the whole run's, that is what ends it
-            raise NodeBudgetError(said)
-        raise NodeFailedError(said)
+        around = self._meters[node.id].parent
+        if around is not None:
+            check(around)  # where the limit is the whole run's, that is what ends it
+        raise NodeBudgetError(f"node {node.id!r}: {result.stop_detail}")
 
     def _change(self, node: GraphNode, status: OutcomeStatus, detail: str | None) -> None:
         self.outcomes[node.id].status = status

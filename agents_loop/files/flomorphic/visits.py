@@ -13,6 +13,7 @@ from agents_loop.agent import AgentResponse, AgentResponseUpdate
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
 from agents_loop.errors import BudgetExceededError
 from agents_loop.failures import cause_of
+from agents_loop.files.current_node import NODE
 from agents_loop.files.flomorphic.context import ContextError, Element, FlowContext
 from agents_loop.files.flomorphic.conversation import (
     ConversationError,
@@ -88,6 +89,7 @@ class Visiting:
         """
         if node.kind == "startNode":
             return None
+        NODE.set(node.ref)
         choice: Choice | None = None
         try:
             for element in self.context.elements(node.scope):

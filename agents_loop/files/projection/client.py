@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, FinishReason
+from agents_loop.files.current_node import NODE
 from agents_loop.files.projection.answers import projected_json, projected_text
 from agents_loop.files.projection.tokens import estimated_tokens, has_files, tokens_of_messages, tokens_of_tools
 from agents_loop.ids import new_id
@@ -26,6 +27,7 @@ class CountedCall:
     """A call that would have been made."""
 
     who: str
+    node: str | None
     iteration: int | None
     model: str
     tokens_in: int
@@ -44,6 +46,8 @@ class CallCounter:
     offers_tools: bool = False
     """Whether a model may call code, which is not called here."""
     sends_files: bool = False
+    skipped_nodes: list[str] = field(default_factory=list[str])
+    """Whose condition did not hold."""
 
 
 class ProjectingChatClient(ChatClient):
@@ -74,6 +78,7 @@ class ProjectingChatClient(ChatClient):
         self._counter.calls.append(
             CountedCall(
                 "agent" if phase is None else phase.role,
+                NODE.get(),
                 None if phase is None or not phase.iteration else phase.iteration,
                 self.model_id,
                 tokens_in,

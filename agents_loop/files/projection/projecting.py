@@ -14,6 +14,7 @@ from agents_loop.files.projection.client import CallCounter, CountedCall, Projec
 from agents_loop.files.projection.result import ProjectedCall, Projection
 from agents_loop.files.prompts import PromptError
 from agents_loop.files.run_settings import RunSettings
+from agents_loop.loop.events import NodeChanged
 from agents_loop.loop.result import LoopResult, StopReason
 from agents_loop.messages import UsageDetails
 from agents_loop.metering.prices import ModelPrice, PriceList, Prices
@@ -47,7 +48,7 @@ async def project(
         LoopFileError: A prompt can't be rendered.
         PromptError: A prompt of a later iteration can't be rendered.
     """
-    settings = dataclasses.replace(settings or RunSettings(), on_notice=None)
+    settings = dataclasses.replace(settings or RunSettings(), on_notice=None, outputs_dir=None, run_folder=None)
     priced = dataclasses.replace(settings, prices={**(settings.prices or {}), "*": _FREE})
     lifted = dataclasses.replace(priced, max_tokens=_NO_LIMIT, max_cost_usd=float(_NO_LIMIT), deadline_s=None)
     counter = CallCounter()
@@ -68,7 +69,12 @@ async def _run(
     """How the run ended, and the detail."""
     built = loop_file.build(inputs, lambda name: ProjectingChatClient(name, counter), settings)
     try:
-        result = await built.run()
+        async with built.agent.events(built.message) as events:
+            async for event in events:
+                if isinstance(event, NodeChanged) and event.status == "skipped":
+                    counter.skipped_nodes.append(event.node)
+        result = events.result
+        assert result is not None  # noqa: S101 - a run that ends has one
     except (ConfigurationError, PromptError):
         raise
     except Exception as error:  # noqa: BLE001 - what an evaluator makes of an answer that is none
@@ -83,7 +89,7 @@ def _priced(call: CountedCall, prices: PriceList, model_ids: Mapping[str, str]) 
     cost = None
     if cost_of is not None and call.tokens_out is not None:
         cost = cost_of(UsageDetails(call.tokens_in, call.tokens_out))
-    return ProjectedCall(call.who, call.iteration, call.model, call.tokens_in, call.tokens_out, cost)
+    return ProjectedCall(call.who, call.node, call.iteration, call.model, call.tokens_in, call.tokens_out, cost)
 
 
 def _ending(ended: str, detail: str | None) -> list[str]:
@@ -99,6 +105,9 @@ def _unknowns(counter: CallCounter) -> list[str]:
     if unbounded:
         said = f"{', '.join(unbounded)}: max_output_tokens is not set, so what it writes is unknown"
         notes.append(f"{said}, and missing in the prompts that hold it")
+    if counter.skipped_nodes:
+        names = ", ".join(map(repr, counter.skipped_nodes))
+        notes.append(f"the condition of {names} does not hold for the projected answers: it may for real ones")
     if counter.offers_functions:
         notes.append("the flow goes on by the function that a model calls: the first one is assumed each time")
     if counter.offers_tools:

@@ -13,6 +13,8 @@ class ProjectedCall:
 
     who: str
     """`"agent"` or `"evaluator"`."""
+    node: str | None
+    """The node of a file that has several."""
     iteration: int | None
     model: str
     """By its name in the file."""
@@ -27,6 +29,7 @@ class ProjectedCall:
         """The call as a JSON value."""
         return {
             "who": self.who,
+            "node": self.node,
             "iteration": self.iteration,
             "model": self.model,
             "tokens_in": self.tokens_in,
