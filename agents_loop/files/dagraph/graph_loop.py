@@ -170,7 +170,7 @@ class GraphEvents:
             result.stop_detail = exhausted(outcomes)
         elif result.stop_reason == StopReason.FAILED:
             failed = [name for name in self._graph.order if outcomes[name].status == "failed"]
-            if failed and not (result.stop_detail or "").startswith(("NodeFailedError: ", "node ")):
+            if failed:
                 result.stop_detail = f"node {failed[0]!r}: {result.stop_detail}"
         return self._lifted(result) if self._graph.is_one_loop else result
 
