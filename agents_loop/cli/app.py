@@ -9,12 +9,15 @@ from typing import Annotated
 import typer
 
 from agents_loop import __version__
+from agents_loop.cli.convert_command import convert
 from agents_loop.cli.eval_command import evaluate_file
 from agents_loop.cli.exit_codes import ExitCode
 from agents_loop.cli.explaining import debug_text, explain_each
 from agents_loop.cli.judge_command import judge
 from agents_loop.cli.models_command import models
+from agents_loop.cli.new_command import new
 from agents_loop.cli.run_command import run
+from agents_loop.cli.schema_command import schema
 from agents_loop.cli.streams import guarded_output, say_error, use_utf8, write_err, write_out
 from agents_loop.cli.text import one_line
 from agents_loop.cli.validate_command import validate
@@ -30,6 +33,9 @@ app.add_typer(models, name="models")
 app.add_typer(judge, name="judge")
 app.command()(run)
 app.command()(validate)
+app.command()(new)
+app.command()(convert)
+app.command()(schema)
 app.command("eval")(evaluate_file)
 
 

@@ -4,7 +4,11 @@ It needs the extra `cli` (Jinja2 and PyYAML); importing it without raises `Missi
 """
 
 from agents_loop.files.inputs import InputError
+from agents_loop.files.json_schema import loop_file_schema
 from agents_loop.files.loop_file import BuiltLoop, LoopFile, RunEvents, RunsLoop
+from agents_loop.files.native.converting import ConvertedFile, convert_loop_file
+from agents_loop.files.native.dumping import dump_loop_file
+from agents_loop.files.native.writing import CannotWriteError
 from agents_loop.files.opening import load_loop_file
 from agents_loop.files.problems import LoopFileError, Problem
 from agents_loop.files.prompts import PromptError
@@ -13,6 +17,8 @@ from agents_loop.files.run_settings import RunSettings
 
 __all__ = [
     "BuiltLoop",
+    "CannotWriteError",
+    "ConvertedFile",
     "InputError",
     "LoopFile",
     "LoopFileError",
@@ -23,5 +29,8 @@ __all__ = [
     "RunFolderError",
     "RunSettings",
     "RunsLoop",
+    "convert_loop_file",
+    "dump_loop_file",
     "load_loop_file",
+    "loop_file_schema",
 ]

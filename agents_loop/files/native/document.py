@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
-from pydantic import Field, create_model
+from pydantic import ConfigDict, Field, create_model
 
 from agents_loop.files.fields import Closed, InputSpec, Text
 from agents_loop.files.native.agents import CHAT_AGENT, PYTHON_AGENT
@@ -31,6 +31,7 @@ OPTIONS = Part(
     },
 )
 
+_DESCRIBED = ConfigDict(use_attribute_docstrings=True)
 _REQUEST: Any = (Text, Field(description="What the agent is asked: a template with the inputs."))
 ChatAgentSpec: type[Closed] = create_model("ChatAgent", __base__=CHAT_AGENT.model, request=_REQUEST)
 PythonAgentSpec: type[Closed] = create_model("PythonAgent", __base__=PYTHON_AGENT.model, request=_REQUEST)
@@ -73,6 +74,8 @@ else:
 class LoopSpec(Closed):
     """The loop: an agent, the evaluators that send it back, and how it runs."""
 
+    model_config = _DESCRIBED
+
     agent: AgentValue
     """A chat agent (`model`, `request`), one that is a prompt (`model`, `prompt`), or one of your own (`object`)."""
     evaluators: Annotated[list[EvaluatorValue], Field(min_length=1)]
@@ -88,8 +91,13 @@ class LoopSpec(Closed):
 class NativeDocument(Closed):
     """A loop as a file."""
 
+    model_config = _DESCRIBED
+
     name: Text
+    """What the loop is called."""
     description: str | None = None
+    """For people."""
     inputs: dict[str, InputSpec] | None = None
     """What the templates of the file are given; without it, any input may be given, as text."""
     loop: LoopSpec
+    """The loop itself."""

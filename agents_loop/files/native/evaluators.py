@@ -210,7 +210,10 @@ _PARTS: Final = (
         "panel",
         PanelLoopEvaluatorOptions,
         kinds={"members": _MEMBERS},
-        read=lambda target: {"members": target.tiers[0] if len(target.tiers) == 1 else target.tiers},
+        read=lambda target: {
+            "members": target.tiers[0] if len(target.tiers) == 1 else target.tiers,
+            "options": target.options,
+        },
     ),
     Part(
         IterationStrategyLoopEvaluator,

@@ -59,7 +59,8 @@ class Part:
     is_made: Callable[[Any], bool] | None = None
     """Whether an object is one of these; `None`: whether it is of the class."""
     read: Callable[[Any], Mapping[str, Any]] | None = None
-    """What an object was made of, by parameter; `None`: its attributes."""
+    """What an object was made of, by parameter, `options` among them; `None`: its attributes. What it leaves out is as
+    it is by default."""
 
     def __post_init__(self) -> None:
         listed = list(self._listed())
@@ -115,10 +116,10 @@ class Part:
             CannotWriteError: Something of it can't stand in a file.
         """
         said: dict[str, Any] = {} if self.type is None else {"type": self.type}
-        options = getattr(target, _OPTIONS, None)
+        of_target = self.read(target) if self.read is not None else None
+        options = getattr(target, _OPTIONS, None) if of_target is None else of_target.get(_OPTIONS)
         if self.options is not None and options is None:
             options = self.options()
-        of_target = self.read(target) if self.read is not None else None
         for key in self.keys.values():
             name = key.parameter.name
             if key.of_options:

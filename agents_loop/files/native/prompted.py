@@ -74,7 +74,8 @@ def prompted_evaluator(
 
 def _read(target: PromptedGenerator | PromptedEvaluator) -> Mapping[str, Any]:
     name = {"name": target.name} if isinstance(target, PromptedGenerator) else {}
-    return {"chat_client": target.chat_client, "prompt": BoundPrompt(target.prompt, target.inputs), **name}
+    prompt = BoundPrompt(target.prompt, target.inputs)
+    return {"chat_client": target.chat_client, "prompt": prompt, "options": target.options, **name}
 
 
 PROMPTED_AGENT = Part(

@@ -15,7 +15,7 @@ from agents_loop.loop.stalls.answers import (
     SameAnswerSignal,
     SameToolCallsSignal,
 )
-from agents_loop.loop.stalls.ladder import AskPersonStep, FreshContextStep, NudgeStep, StopStep
+from agents_loop.loop.stalls.ladder import AnotherAgentStep, AskPersonStep, FreshContextStep, NudgeStep, StopStep
 from agents_loop.loop.stalls.policy import StallPolicy
 from agents_loop.loop.stalls.verdicts import (
     FallingScoreSignal,
@@ -58,7 +58,14 @@ STEPS = Table(
     (
         Part(NudgeStep, NudgeStep.name),
         Part(FreshContextStep, FreshContextStep.name),
-        Part(AnotherModel, "another_model", names={"chat_client": "model"}, kinds={"chat_client": MODEL}),
+        Part(
+            AnotherModel,
+            "another_model",
+            names={"chat_client": "model"},
+            kinds={"chat_client": MODEL},
+            is_made=is_of(AnotherAgentStep),
+            read=lambda step: {"chat_client": getattr(step.as_agent, "chat_client", None)},
+        ),
         Part(AskPersonStep, AskPersonStep.name, kinds={"question": optional(TEMPLATE)}),
         Part(StopStep, StopStep.name),
     ),
