@@ -19,8 +19,7 @@ from agents_loop.evals.record import (
     CallSum,
     QuestionRecord,
     QuestionStatus,
-    first_draft_entries,
-    first_draft_of,
+    first_draft_sum,
     stored_iterations,
     sum_of,
 )
@@ -78,7 +77,8 @@ class QuestionRun:
         started = self._asked.clock()
         result, error = await self._result()
         text = "" if result is None else result.output
-        draft = first_draft_of(result)
+        iterations = stored_iterations(result)
+        draft = str(iterations[0]["output"]) if iterations else None
         status: QuestionStatus = "done" if error is None else "failed"
         loop_grade: Grade | None = None
         draft_grade: Grade | None = None
@@ -103,13 +103,13 @@ class QuestionRun:
             stop_detail=None if result is None else result.stop_detail,
             output=text,
             first_draft=draft,
-            iterations=[] if result is None else stored_iterations(result),
+            iterations=iterations,
             grade=loop_grade,
             first_draft_grade=draft_grade,
             citation_coverage=citation_coverage(wanted, text),
             first_draft_citation_coverage=citation_coverage(wanted, draft or ""),
             usage=sum_of(ledger),
-            first_draft_usage=sum_of(first_draft_entries(ledger)),
+            first_draft_usage=first_draft_sum(result),
             grading_usage=self._grading_usage(),
             calls_made=self._tally.calls,
             duration_s=self._asked.clock() - started,

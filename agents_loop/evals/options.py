@@ -44,7 +44,8 @@ class EvalOptions:
     review_seed: int = 0
     """By which the questions are drawn that a person should look at."""
     settings: RunSettings = field(default_factory=RunSettings)
-    """Of each run, its prices also of the budget here."""
+    """Of each run, its prices also of the budget here. What a run would write (`outputs_dir`, `run_folder`) it does
+    not."""
     on_record: Callable[[QuestionRecord, int], None] | None = None
     """Hears of each question that is over, and how many there are."""
     on_warning: Callable[[str], None] | None = None

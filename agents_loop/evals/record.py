@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -86,16 +86,24 @@ class QuestionRecord(Stored):
         return self.stop_reason == StopReason.MAX_ITERATIONS
 
 
-def first_draft_of(result: LoopResult | None) -> str | None:
-    """The answer of the first iteration."""
-    iterations = [] if result is None else stored_iterations(result)
-    return str(iterations[0]["output"]) if iterations else None
-
-
-def stored_iterations(result: LoopResult) -> list[dict[str, Any]]:
-    """The drafts and verdicts, without what the agent was sent."""
-    stored: Any = result_to_json(result)["iterations"]
+def stored_iterations(result: LoopResult | None) -> list[dict[str, Any]]:
+    """The drafts and verdicts, without what the agent was sent. Of a graph: those of the loop that wrote its answer."""
+    if result is None:
+        return []
+    stored = _of_the_last_loop(result) or cast("Any", result_to_json(result)["iterations"])
     return [{name: value for name, value in iteration.items() if name != "input"} for iteration in stored]
+
+
+def is_graph(result: LoopResult) -> bool:
+    """Whether several nodes have made the answer: then no iteration of the run is a draft of it."""
+    nodes = result.report.get("nodes")
+    return isinstance(nodes, dict) and len(nodes) > 1
+
+
+def _of_the_last_loop(result: LoopResult) -> list[dict[str, Any]]:
+    nodes = cast("dict[str, dict[str, Any]]", result.report.get("nodes") or {}) if is_graph(result) else {}
+    loops = [node for node in nodes.values() if node.get("iterations") and node.get("output") == result.output]
+    return loops[-1]["iterations"] if loops else []
 
 
 def sum_of(entries: Ledger | list[LedgerEntry]) -> CallSum:
@@ -112,6 +120,10 @@ def sum_of(entries: Ledger | list[LedgerEntry]) -> CallSum:
     )
 
 
-def first_draft_entries(ledger: Ledger) -> list[LedgerEntry]:
-    """The calls that the first draft took."""
-    return [entry for entry in ledger if entry.role == "agent" and entry.iteration == 1]
+def first_draft_sum(result: LoopResult | None) -> CallSum:
+    """What the first draft took: the agent's calls of the first iteration; of a graph nobody knows."""
+    if result is None:
+        return sum_of([])
+    if is_graph(result):
+        return CallSum(calls=0, tokens_in=None, tokens_out=None, cost_usd=None)
+    return sum_of([entry for entry in result.ledger if entry.role == "agent" and entry.iteration == 1])

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -15,6 +12,7 @@ from pydantic import ValidationError
 from agents_loop.errors import ConfigurationError
 from agents_loop.evals.record import QuestionRecord, Stored
 from agents_loop.evals.summary import Summary
+from agents_loop.files.atomic import write_whole
 
 SCHEMA_VERSION: Final = 1
 """Of the file; another one is not read."""
@@ -68,17 +66,7 @@ class EvalResult(Stored):
         Raises:
             OSError: It can't be written.
         """
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
-                file.write(f"{self.to_json()}\n")
-            Path(name).replace(target)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
+        write_whole(Path(path), f"{self.to_json()}\n".encode("utf-8", "replace"))
 
 
 def load_result(path: str | Path) -> EvalResult:

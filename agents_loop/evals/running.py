@@ -7,6 +7,7 @@ import hashlib
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,8 @@ class Evaluation:
         backends: Mapping[str, str] | None = None,
         is_stub: bool = False,
     ) -> None:
-        self.options = options or EvalOptions()
+        given = options or EvalOptions()
+        self.options = replace(given, settings=replace(given.settings, outputs_dir=None, run_folder=None))
         self.loop_file = loop_file
         self.questions = chosen_questions(questions, self.options)
         require_question_input(loop_file, self.options.question_input)

@@ -249,6 +249,7 @@ async def test_a_result_is_read_back_as_it_was_written(tmp_path: Path):
     """Written whole, with its version, the file's hash, models, options and records; nothing else is left behind."""
     result = await evaluated(tmp_path, Models(FOUR))
     path = tmp_path / "out" / "r.json"
+    path.parent.mkdir()
     result.save(path)
 
     assert load_result(path) == result
@@ -375,3 +376,25 @@ def _never(prompt: str) -> str:
 
 def _grades(prompt: str) -> str:
     return "hard to say" if "right b" in prompt else "PASS"
+
+
+GRAPH = FILE.replace(
+    "nodes:",
+    "outputs: {out.txt: answer}\nnodes:\n  - {id: facts, type: agent, model: finder, prompt: 'Find {{ question }}'}",
+).replace("type: evaluator_loop", "type: evaluator_loop\n    depends_on: [facts]")
+
+
+async def test_of_a_graph_the_drafts_are_those_of_the_loop_that_wrote_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Revisions and the first draft are that loop's; what the first draft took nobody knows; no output is written."""
+    monkeypatch.chdir(tmp_path)
+    models = Models(FOUR, finder=lambda prompt: "a fact")
+
+    result = await evaluated(tmp_path, models, [ask("later")], GRAPH)
+
+    record = result.records[0]
+    assert ([draft["output"] for draft in record.iterations], record.first_draft) == (["wrong", "right"], "wrong")
+    assert (record.usage.calls, record.first_draft_usage.tokens) == (5, None)
+    assert (result.summary.lift.difference, result.summary.lift.token_ratio) == (1.0, None)
+    assert not (tmp_path / "out.txt").exists()
