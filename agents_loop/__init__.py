@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     )
     from agents_loop.evaluators.delegate import DelegateLoopEvaluator
     from agents_loop.evaluators.evidence import EvidenceLoopEvaluator, EvidenceLoopEvaluatorOptions
+    from agents_loop.evaluators.function_call import FunctionCallLoopEvaluator, FunctionCallLoopEvaluatorOptions
     from agents_loop.evaluators.iteration_strategy import (
         IterationStrategyLoopEvaluator,
         IterationStrategyLoopEvaluatorOptions,
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from agents_loop.evaluators.todo_completion import TodoCompletionLoopEvaluator, TodoCompletionLoopEvaluatorOptions
     from agents_loop.failures import FailureCause
     from agents_loop.judging.feedback import screen_feedback
+    from agents_loop.judging.function_calls import JudgeFunction
     from agents_loop.judging.pairwise import PairwiseJudge, PairwiseJudgeOptions
     from agents_loop.judging.policy import JudgeFailurePolicy
     from agents_loop.judging.rubric import RubricCriterion
@@ -221,6 +223,7 @@ _HOMES = {
     "evaluators.completion_marker": ("CompletionMarkerLoopEvaluator", "CompletionMarkerLoopEvaluatorOptions"),
     "evaluators.delegate": ("DelegateLoopEvaluator",),
     "evaluators.evidence": ("EvidenceLoopEvaluator", "EvidenceLoopEvaluatorOptions"),
+    "evaluators.function_call": ("FunctionCallLoopEvaluator", "FunctionCallLoopEvaluatorOptions"),
     "evaluators.iteration_strategy": (
         "IterationStrategyLoopEvaluator",
         "IterationStrategyLoopEvaluatorOptions",
@@ -232,6 +235,7 @@ _HOMES = {
     "evaluators.todo_completion": ("TodoCompletionLoopEvaluator", "TodoCompletionLoopEvaluatorOptions"),
     "failures": ("FailureCause",),
     "judging.feedback": ("screen_feedback",),
+    "judging.function_calls": ("JudgeFunction",),
     "judging.pairwise": ("PairwiseJudge", "PairwiseJudgeOptions"),
     "judging.policy": ("JudgeFailurePolicy",),
     "judging.rubric": ("RubricCriterion",),
@@ -366,6 +370,8 @@ __all__ = [
     "FlatScoreSignal",
     "FreshContextStep",
     "FunctionCallContent",
+    "FunctionCallLoopEvaluator",
+    "FunctionCallLoopEvaluatorOptions",
     "FunctionResultContent",
     "FunctionTool",
     "HallucinationFinding",
@@ -380,6 +386,7 @@ __all__ = [
     "JsonSchemaFormat",
     "JudgeFailedError",
     "JudgeFailurePolicy",
+    "JudgeFunction",
     "JudgeVerdict",
     "Ledger",
     "LedgerEntry",

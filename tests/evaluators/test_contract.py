@@ -24,6 +24,8 @@ from agents_loop import (
     CompletionMarkerLoopEvaluator,
     DelegateLoopEvaluator,
     EvidenceLoopEvaluator,
+    FunctionCallContent,
+    FunctionCallLoopEvaluator,
     IterationSignals,
     IterationStrategyLoopEvaluator,
     LoopContext,
@@ -88,6 +90,15 @@ def pass_token() -> LoopEvaluator:
     return PassTokenLoopEvaluator(ScriptedChatClient(token))
 
 
+def called(messages, options) -> ChatMessage:
+    name, said = ("answered", {}) if "DONE" in messages[1].text else ("continue", {"question": "say it"})
+    return ChatMessage("assistant", [FunctionCallContent("c1", name, said)])
+
+
+def function_call() -> LoopEvaluator:
+    return FunctionCallLoopEvaluator(ScriptedChatClient(called))
+
+
 def signalled(context: LoopContext) -> IterationSignals:
     done = "DONE" in context.last_response.text
     return IterationSignals(validation_failures=() if done else [ValidationFailure("MISSING", "say it")])
@@ -134,7 +145,20 @@ class ProvidedAgent(RecordingAgent):
         return next((provider for provider in self._providers if isinstance(provider, service_type)), None)
 
 
-MAKERS = [judge, marker, delegate, checked, evidence, panel, rubric, pass_token, strategy, todos, background_tasks]
+MAKERS = [
+    judge,
+    marker,
+    delegate,
+    checked,
+    evidence,
+    panel,
+    rubric,
+    pass_token,
+    function_call,
+    strategy,
+    todos,
+    background_tasks,
+]
 """Each makes an evaluator that is satisfied with an iteration whose answer holds DONE, and with no other."""
 
 
