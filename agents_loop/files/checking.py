@@ -122,7 +122,8 @@ def _wrong_type(tree: YamlTree, path: PathIn, given: object, context: Mapping[st
     known = [name for name in _TAGS.findall(context["expected_tags"]) if name != "alone"]
     said = _TAGS.fullmatch(context["tag"])
     if said is not None:
-        return tree.problem((*path, "type"), unknown(said[1], known, what="type"))
+        at = (*path, "type") if isinstance(given, dict) else path
+        return tree.problem(at, unknown(said[1], known, what="type"))
     is_mapping = isinstance(given, dict)
     what = "a mapping without it" if is_mapping else shown(given)
     return tree.problem(path, f"must be a mapping with a `type`, one of {', '.join(known)}, not {what}")

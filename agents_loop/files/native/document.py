@@ -45,11 +45,12 @@ def _says(key: str, spec: type[Closed]) -> Callable[[Any], bool]:
     return says
 
 
-_AGENT = forms(
+AGENT: Any = forms(
     Form("prompted", _says("prompt", PromptedAgentSpec), is_of(), PROMPTED_AGENT.kind),
     Form("python", _says("object", PythonAgentSpec), is_of(), plain(PythonAgentSpec)),
     Form("chat", is_of(object), is_of(), plain(ChatAgentSpec)),
-)
+).annotation
+"""What pydantic checks an agent by."""
 AGENT_PARTS: Mapping[type[Closed], Part] = {
     PromptedAgentSpec: PROMPTED_AGENT,
     PythonAgentSpec: PYTHON_AGENT,
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     BudgetsValue: TypeAlias = Any
     StallValue: TypeAlias = Any
 else:
-    AgentValue = _AGENT.annotation
+    AgentValue = AGENT
     EvaluatorValue = EVALUATORS.annotation
     OptionsValue = OPTIONS.model
     BudgetsValue = BUDGETS.annotation

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from agents_loop.agent import AIAgent
 from agents_loop.chat_client import ChatClient
@@ -16,18 +16,18 @@ from agents_loop.files.inputs import InputValue, resolve_inputs
 from agents_loop.files.loop_file import BuiltLoop, LoopFile
 from agents_loop.files.named_client import NamedChatClient, named
 from agents_loop.files.native.building import Building
-from agents_loop.files.native.document import AGENT_PARTS, OPTIONS, NativeDocument, PromptedAgentSpec
+from agents_loop.files.native.document import AGENT, AGENT_PARTS, OPTIONS, NativeDocument, PromptedAgentSpec
 from agents_loop.files.native.evaluators import EVALUATORS
 from agents_loop.files.native.kinds import TEMPLATE, many
 from agents_loop.files.native.materials import Checking, Given, import_problems
 from agents_loop.files.native.prompted import GENERATOR_VARIABLES
 from agents_loop.files.native.shared import BUDGETS
 from agents_loop.files.native.stalls import STALL, AnotherModel
-from agents_loop.files.problems import LoopFileError
+from agents_loop.files.problems import LoopFileError, Problem
 from agents_loop.files.prompted.generator import render_prompt
 from agents_loop.files.prompts import PromptError
 from agents_loop.files.run_settings import Limits, RunSettings
-from agents_loop.files.yaml_tree import YamlTree
+from agents_loop.files.yaml_tree import PathIn, YamlTree
 from agents_loop.loop.agent import LoopAgent
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.stalls.ladder import AnotherAgentStep
@@ -159,8 +159,7 @@ class _Assembly:
             raise LoopFileError(materials.source, [problem]) from error
 
     def _request(self, here: Building) -> str:
-        agent = self._spec.agent
-        return "" if isinstance(agent, PromptedAgentSpec) else TEMPLATE.build(here.at("request"), agent.request)
+        return _request_of(here, self._spec.agent)
 
     def _agent(self, here: Building, instead: Mapping[str, Any] | None = None) -> AIAgent:
         return AGENT_PARTS[type(self._spec.agent)].build(here, self._spec.agent, instead)
@@ -185,6 +184,14 @@ class _Assembly:
         return build
 
 
+def _agent_of(here: Building, agent: Any) -> AIAgent:
+    return AGENT_PARTS[type(agent)].build(here, agent)
+
+
+def _request_of(here: Building, agent: Any) -> str:
+    return "" if isinstance(agent, PromptedAgentSpec) else TEMPLATE.build(here.at("request"), agent.request)
+
+
 def load_native(source: str, tree: YamlTree) -> NativeFile:
     """Check what a file says. No model is called, and nothing is imported.
 
@@ -194,11 +201,40 @@ def load_native(source: str, tree: YamlTree) -> NativeFile:
     try:
         document = NativeDocument.model_validate(tree.data)
     except ValidationError as error:
-        raise LoopFileError(source, model_problems(tree, NativeDocument, error)) from error
+        problems = model_problems(tree, NativeDocument, error)
+        raise LoopFileError(source, [*problems, *_further_problems(source, tree)]) from error
     problems = input_problems(tree, document.inputs)
     if problems:
         raise LoopFileError(source, problems)
     return NativeFile(source, tree, document)
+
+
+def _further_problems(source: str, tree: YamlTree) -> Iterator[Problem]:
+    """What can't be built of those parts of a file that are valid, where others are not."""
+    loop, inputs = tree.data.get("loop"), tree.data.get("inputs")
+    if not isinstance(loop, dict):
+        return
+    given = cast("dict[str, Any]", loop)
+    evaluators = cast("list[Any]", given["evaluators"] if isinstance(given.get("evaluators"), list) else [])
+    parts: list[tuple[PathIn, Any, Callable[[Building, Any], Any], Any]] = [
+        (("evaluators", index), EVALUATORS.annotation, EVALUATORS.build, each) for index, each in enumerate(evaluators)
+    ]
+    for key, annotation, build in (
+        ("agent", AGENT, _agent_of),
+        ("agent", AGENT, _request_of),
+        ("options", OPTIONS.model, OPTIONS.kind.build),
+        ("budget", BUDGETS.annotation, BUDGETS.build),
+        ("stall", STALL.annotation, STALL.build),
+    ):
+        parts += [((key,), annotation, build, given[key])] if key in given else []
+    checking = Checking(source, tree, cast("dict[str, Any]", inputs) if isinstance(inputs, dict) else None)
+    for path, annotation, build, value in parts:
+        try:
+            build(Building(checking, ("loop", *path)), TypeAdapter[Any](annotation).validate_python(value))
+        except ValidationError:
+            continue
+        except LoopFileError as error:
+            yield from error.problems
 
 
 def _with_settings(

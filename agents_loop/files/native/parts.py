@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, cast
 
@@ -101,7 +101,7 @@ class Part:
         given = [key for key in self.keys.values() if key.attribute in spec.model_fields_set]
         values = building.each([(key.name, _builder(key, getattr(spec, key.attribute))) for key in given])
         built = {key.parameter.name: value for key, value in zip(given, values, strict=True)}
-        key_of = {key.parameter.name: key.name for key in self.keys.values()}
+        key_of = {name: key.name for key in self.keys.values() for name in (key.parameter.name, key.name)}
         arguments = {name: supply(building) for name, supply in self.supplied.items()}
         if self.options is not None:
             of_options = {key.parameter.name for key in given if key.of_options}
@@ -163,7 +163,7 @@ class Table:
         members: list[Any] = [Annotated[part.model, Tag(f"<{name}>")] for name, part in self.parts.items()]
         if alone:
             members.append(Annotated[Literal[alone], Tag("<alone>")])
-        annotated = Annotated[Union[tuple(members)], Discriminator(_tag)]  # noqa: UP007 - made of a list
+        annotated = Annotated[Union[tuple(members)], Discriminator(lambda value: _tag(value, alone))]  # noqa: UP007 - made of a list
         self.annotation: Any = TypeAliasType(name, annotated)  # pyright: ignore[reportGeneralTypeIssues] - its name is given
 
     @property
@@ -198,13 +198,12 @@ def _require_default(writing: Writing, make: Callable[..., Any], target: object,
             raise writing.at(parameter.name).error(f"can't stand in a file: {why}")
 
 
-def _tag(value: Any) -> str:
+def _tag(value: Any, alone: Collection[str]) -> str:
     if isinstance(value, str):
-        return "<alone>"
-    said: object = (
-        cast("dict[str, object]", value).get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    )
-    return f"<{said if said is not None else ''}>"
+        return "<alone>" if value in alone else f"<{value}>"
+    fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    said: object = fields.get("type", "") if fields else getattr(cast("object", value), "type", "")
+    return f"<{said}>"
 
 
 def _is_made(part: Part, target: object) -> bool:

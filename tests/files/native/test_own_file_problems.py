@@ -1,0 +1,259 @@
+"""What is wrong with a file of our own format is said at once, with its place, before any call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agents_loop import ConfigurationError
+from agents_loop.files import InputError, LoopFileError, RunSettings, load_loop_file
+from agents_loop.testing import ScriptedChatClient
+
+Write = Callable[[str], Path]
+HEAD = """name: notice
+inputs:
+  words: {type: integer, default: 5}
+loop:
+  agent: {model: writer, request: "Write {{ words }} words."}
+"""
+
+
+def problems(path: Path) -> list[str]:
+    with pytest.raises(LoopFileError) as caught:
+        load_loop_file(path)
+    return [line.removeprefix(str(path)) for line in caught.value.lines]
+
+
+def evaluator(said: str) -> str:
+    return f"{HEAD}  evaluators:\n    - {said}\n"
+
+
+def test_all_of_it_at_once(write: Write):
+    """Unknown keys, unknown types and wrong values are named together, each with its line, column and a near name."""
+    found = problems(
+        write(
+            "name: n\n"
+            "loop:\n"
+            "  agent:\n"
+            "    model: writer\n"
+            "    request: Write.\n"
+            "    temprature: 0.3\n"
+            "    context_providers: [tod]\n"
+            "  evaluators:\n"
+            "    - type: ai_juge\n"
+            "      model: judge\n"
+            "    - {type: ai_judge, model: judge, criterea: []}\n"
+            "    - {model: x}\n"
+            "    - {type: panel, members: [[{type: length, unit: word}]]}\n"
+            "  budget: {max_tokens: many}\n"
+            "  stall: {ladder: [nudge, {type: flat}]}\n"
+        )
+    )
+    assert found[:3] == [
+        ":6:5: loop.agent.temprature: unknown key 'temprature'; did you mean 'temperature'?",
+        ":7:25: loop.agent.context_providers[0]: unknown type 'tod'; did you mean 'todo'?",
+        ":9:13: loop.evaluators[0].type: unknown type 'ai_juge'; did you mean 'ai_judge'?",
+    ]
+    assert found[3] == ":11:38: loop.evaluators[1].criterea: unknown key 'criterea'; did you mean 'criteria'?"
+    assert found[4].startswith(":12:7: loop.evaluators[2]: must be a mapping with a `type`, one of ai_judge, ")
+    assert found[5:] == [
+        (
+            ":13:53: loop.evaluators[3].members[0][0].unit: must be 'words', 'characters', 'sentences', 'lines' or "
+            "'items', not 'word'"
+        ),
+        ":14:24: loop.budget.max_tokens: must be an integer, not 'many'",
+        (
+            ":15:34: loop.stall.ladder[1].type: unknown type 'flat'; known here: nudge, fresh_context, another_model, "
+            "ask_person, stop"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("{type: ai_judge, model: j, samples: 0}", ".samples: samples must be at least 1, not 0"),
+        (
+            "{type: ai_judge, model: j, design: requirements, samples: 2}",
+            ": verdict_fields, samples, escalate_to and ask_again_on_contradiction are for the design 'verdict' alone",
+        ),
+        ("{type: regex, pattern: '('}", ".pattern: pattern '(' is no regular expression: "),
+        ("{type: length, unit: words}", ": at_least or at_most must be given: without a limit nothing is checked"),
+        ("{type: completion_marker, marker: ' '}", ".marker: completion_marker must not be blank"),
+        ("{type: rubric, model: j, criteria: []}", ".criteria: criteria must not be empty"),
+        ("{type: rubric, model: j, criteria: [{id: a b, text: t}]}", ".criteria[0].id: id must be 1 to 64 letters"),
+        ("{type: panel, members: [json], vote: weighted}", ": weights must be given for the vote 'weighted'"),
+        (
+            "{type: ai_judge, model: j, on_failure: {error: next_judge}}",
+            ".on_failure.error: error is 'next_judge': give next_judges too",
+        ),
+        ("{type: json, schema: {type: 3}}", ".schema: schema is no JSON schema, at $.type"),
+        ("{type: iteration_strategy, detectors: [], max_s: 0}", ".max_s: max_s must be above 0, not 0"),
+        ("{type: prompted, model: j, prompt: '{{ words'}", ".prompt: not a valid template: "),
+        ("{type: prompted, model: j, prompt: '{{ word }}'}", ".prompt: unknown variable 'word'; did you mean 'words'?"),
+        (
+            "{type: prompted, model: j, prompt: '{{ previous_output }}'}",
+            ".prompt: 'previous_output' is no variable of this template; it has: candidate, iteration",
+        ),
+        (
+            "{type: ai_judge, model: j, criteria: ['{{ iteration }}']}",
+            ".criteria[0]: 'iteration' is no variable of this template; it is rendered once, before the run",
+        ),
+        ("{type: ai_judge, model: j, criteria: ['{% include \"x\" %}']}", "can't be used: a prompt can't read other"),
+        ("{type: python, object: os.system}", ".object: must name a Python object as 'module:name'"),
+    ],
+)
+def test_an_option_that_is_none_is_a_problem_at_its_place(write: Write, said: str, problem: str):
+    """What the options' own classes refuse is a problem of the file, at the key that they name; nothing is called."""
+    found = problems(write(evaluator(said)))
+
+    assert any(f": loop.evaluators[0]{problem}" in line or problem in line for line in found), found
+    assert all("Traceback" not in line for line in found)
+
+
+def test_several_parts_that_can_not_be_built(write: Write):
+    """What can't be built is told of all parts at once: the agent, evaluators, options, budget and stalls."""
+    found = problems(
+        write(
+            "name: n\n"
+            "loop:\n"
+            "  agent: {model: w, request: '{% if %}', max_tool_rounds: 0}\n"
+            "  evaluators:\n"
+            "    - {type: regex, pattern: '('}\n"
+            "    - {type: length, unit: words}\n"
+            "  options: {max_iterations: 0}\n"
+            "  budget: {}\n"
+            "  stall: {signals: [{type: same_answer, repeats: 1}], ladder: [nudge]}\n"
+        )
+    )
+    assert [line.split(": ")[1] for line in found] == [
+        "loop.agent.request",
+        "loop.agent.max_tool_rounds",
+        "loop.evaluators[0].pattern",
+        "loop.evaluators[1].at_least",
+        "loop.options.max_iterations",
+        "loop.budget",
+        "loop.stall.signals[0].repeats",
+    ]
+
+
+def test_what_can_not_be_built_beside_what_is_not_valid(write: Write):
+    """A wrong key in one part hides no problem of another one."""
+    found = problems(
+        write(
+            "name: n\n"
+            "loop:\n"
+            "  agent: {model: w, request: '{{ candidate }}'}\n"
+            "  evaluators: [{type: regex, pattern: '('}, {type: jsn}]\n"
+            "  options: {max_iterations: 0}\n"
+            "  budget: {max_tokens: 0}\n"
+            "  stall: {signals: [{type: same_answer, repeats: 1}]}\n"
+        )
+    )
+    assert [line.split(": ")[1] for line in found] == [
+        "loop.agent.request",
+        "loop.evaluators[0].pattern",
+        "loop.evaluators[1].type",
+        "loop.options.max_iterations",
+        "loop.budget.max_tokens",
+        "loop.stall.signals[0].repeats",
+    ]
+
+
+def test_the_line_within_a_template(write: Write):
+    """A problem of a template is told with the line of the file in which it stands."""
+    text = "name: n\nloop:\n  agent:\n    model: w\n    prompt: |\n      Write.\n      {{ candidate }}\n  evaluators: [json]\n"
+    found = problems(write(text))
+    assert found == [
+        (
+            ":7:1: loop.agent.prompt: 'candidate' is no variable of this template; it has: evaluator_feedback, "
+            "iteration, previous_output"
+        ),
+    ]
+
+
+def test_another_model_needs_a_model(write: Write):
+    """An agent of one's own names no model, so that another one can't take its place."""
+    text = (
+        "name: n\nloop:\n  agent: {object: 'm:a', request: x}\n  evaluators: [json]\n"
+        "  stall: {ladder: [{type: another_model, model: big}, stop]}\n"
+    )
+    assert problems(write(text))[0].endswith("`another_model` needs an agent that names its model")
+
+
+def test_python_objects_are_not_imported_unasked(write: Write, tmp_path: Path):
+    """Without leave nothing is imported: validating is fine and says so, building names each object."""
+    (tmp_path / "trap.py").write_text("raise SystemExit('imported')\n")
+    path = write(evaluator("{type: python, object: 'trap:judge'}"))
+    loop_file = load_loop_file(path)
+    assert loop_file.describe()[-1] == "  needs --allow-imports: trap:judge"
+    with pytest.raises(LoopFileError, match=r"loop\.evaluators\[0\]\.object: 'trap:judge' is a Python object: --allow"):
+        loop_file.build({}, lambda _: ScriptedChatClient([]))
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("raise SystemExit('imported')", "'mine_{0}:judge' can't be imported: SystemExit: imported"),
+        ("import no_such_module", "can't be imported: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("x = 1", "can't be imported: 'mine_{0}' has no 'judge'"),
+        ("judge = 7", "object must be a LoopEvaluator or a function, not 7"),
+        ("class judge: pass", "object must be a LoopEvaluator or a function, not <class"),
+    ],
+)
+def test_what_can_not_be_imported(write: Write, tmp_path: Path, request: pytest.FixtureRequest, module: str, said: str):
+    """A module that fails, a name that is not there, and an object that is no evaluator: one line, with its place."""
+    number = str(abs(hash(request.node.name)))
+    (tmp_path / f"mine_{number}.py").write_text(f"{module}\n")
+    loop_file = load_loop_file(write(evaluator(f"{{type: python, object: 'mine_{number}:judge'}}")))
+    with pytest.raises(LoopFileError) as caught:
+        loop_file.build({}, lambda _: ScriptedChatClient([]), RunSettings(allow_imports=True))
+    assert len(caught.value.lines) == 1
+    assert said.format(number) in caught.value.lines[0]
+    assert "loop.evaluators[0].object" in caught.value.lines[0]
+
+
+def test_an_input_is_missing(write: Write):
+    """An input that a template uses must be given; a file without declarations says so when it is built."""
+    text = "name: n\nloop:\n  agent: {model: w, request: 'Write {{ x }}.'}\n  evaluators: [json]\n"
+    loop_file = load_loop_file(write(text))
+    with pytest.raises(InputError, match=r"the input 'x' is missing: .* -i x="):
+        loop_file.build({}, lambda _: ScriptedChatClient([]))
+    assert loop_file.build({"x": "a"}, lambda _: ScriptedChatClient([])).message.text == "Write a."
+    assert loop_file.unused_inputs({"x": "a", "y": "b"}) == ["y"]
+
+
+def test_what_an_input_makes_invalid(write: Write):
+    """An option that only an input's value makes invalid is a problem at its place too, when the loop is built."""
+    loop_file = load_loop_file(
+        write(evaluator("{type: rubric, model: j, criteria: [{id: a, text: '{{ \"\" if words == 5 else words }}'}]}"))
+    )
+    with pytest.raises(ConfigurationError, match=r"loop\.evaluators\[0\]\.criteria\[0\]\.text: text must not be blank"):
+        loop_file.build({}, lambda _: ScriptedChatClient([]))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: n\nloop: 3\n", "loop: must be a mapping, not 3"),
+        ("name: n\nloop: {}\n", "loop.agent: is missing"),
+        ("loop: {agent: {model: m, request: r}, evaluators: []}\n", "loop.evaluators: must not be empty"),
+        ("name: n\nloop: {agent: {model: m}, evaluators: [json]}\n", "loop.agent.request: is missing"),
+        (
+            "name: n\nloop: {agent: {model: [], request: r}, evaluators: [json]}\n",
+            "loop.agent.model: must not be empty",
+        ),
+        ("name: n\nnodes: []\nloop: {agent: {model: m, request: r}, evaluators: [json]}\n", "unknown key 'nodes'"),
+        ("name: n\nloop: {agent: {model: m, request: r}, evaluators: [json], stall: 5}\n", "loop.stall"),
+        (
+            "name: n\ninputs: {iteration: {}}\nloop: {agent: {model: m, request: r}, evaluators: [json]}\n",
+            "of the loop",
+        ),
+    ],
+)
+def test_what_is_missing_or_of_a_wrong_kind(write: Write, text: str, said: str):
+    """What a file must have, and of which kind it must be."""
+    found = problems(write(text))
+    assert any(said in line for line in found), found
