@@ -112,12 +112,13 @@ class LiveDisplay(Display):
     def __init__(self, screen: LiveScreen | None = None) -> None:
         self._screen = screen or LiveScreen()
         self._max_iterations = 0
+        self._running: list[str] = []
 
     def notice(self, text: str) -> None:
         """A dim line."""
         self._screen.line(one_line(text), "dim")
 
-    def on_event(self, event: LoopEvent) -> None:  # noqa: C901 - one for each kind
+    def on_event(self, event: LoopEvent) -> None:
         """Show it."""
         screen = self._screen
         match event:
@@ -137,8 +138,7 @@ class LiveDisplay(Display):
             case NodeEvent():
                 self._show_node(event.node, event.event)
             case NodeChanged():
-                if event.status in _TOLD:
-                    screen.line(f"── {one_line(_changed(event))}", "yellow")
+                self._show_change(event)
             case LoopStopped():
                 style = "bold green" if event.result.stop_reason == "satisfied" else "bold yellow"
                 screen.line(f"── {self.ending(event.result)}", style)
@@ -159,8 +159,21 @@ class LiveDisplay(Display):
             case LoopStopped():
                 screen.line(f"── {whose}: {self.ending(event.result)}", "dim")
             case _:
-                pass
-        screen.wait("working")
+                return
+        self._wait_for_nodes()
+
+    def _show_change(self, event: NodeChanged) -> None:
+        if event.status == "started":
+            self._running.append(printable(event.node))
+        elif event.status != "retried" and printable(event.node) in self._running:
+            self._running.remove(printable(event.node))
+        if event.status in _TOLD:
+            self._screen.line(f"── {one_line(_changed(event))}", "yellow")
+        self._wait_for_nodes()
+
+    def _wait_for_nodes(self) -> None:
+        if self._running:
+            self._screen.wait(one_line(", ".join(self._running), _LONGEST))
 
     def _show_word(self, evaluation: LoopEvaluation, whose: str = "") -> None:
         mark, style = ("✓", "green") if evaluation.decision == "stop" else ("✗", "yellow")
