@@ -90,14 +90,14 @@ def stored_iterations(result: LoopResult | None) -> list[dict[str, Any]]:
     """The drafts and verdicts, without what the agent was sent. Of a graph: those of the loop that wrote its answer."""
     if result is None:
         return []
-    stored = _of_the_last_loop(result) or cast("Any", result_to_json(result)["iterations"])
+    stored = _of_the_last_loop(result) or result_to_json(result)["iterations"]
     return [{name: value for name, value in iteration.items() if name != "input"} for iteration in stored]
 
 
 def is_graph(result: LoopResult) -> bool:
     """Whether several nodes have made the answer: then no iteration of the run is a draft of it."""
-    nodes = result.report.get("nodes")
-    return isinstance(nodes, dict) and len(nodes) > 1
+    nodes: Any = result.report.get("nodes")
+    return len(nodes or ()) > 1
 
 
 def _of_the_last_loop(result: LoopResult) -> list[dict[str, Any]]:
