@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agents_loop import ChatMessage, ChatResponse, FunctionCallContent, UsageDetails
+from agents_loop.cli import main
 from agents_loop.testing import ScriptedChatClient
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -188,3 +189,18 @@ async def test_approval_loop(capsys: pytest.CaptureFixture[str]):
     assert len(asked) == 2
     assert "Luigi's" in asked[0]
     assert capsys.readouterr().out == "You have a table at the Swan.\n=== satisfied, booked: ['Swan']\n"
+
+
+def test_village_news(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Samples: the graph's editor sends the piece back once, the reminder stands below it, and two files are written."""
+    monkeypatch.chdir(tmp_path)
+    script = f"scripted:{SAMPLES / 'village_news_replies.jsonl'}"
+    code = main(["run", str(SAMPLES / "village_news.yaml"), "-i", "village=Oakby", "--backend", script])
+    captured = capsys.readouterr()
+    assert code == 0
+    assert captured.out.startswith("A library for the mill\n\nThe council buys")
+    assert captured.out.endswith("Take an umbrella until Thursday.\n")
+    assert "piece: iteration 1: PromptedEvaluator: continue (score 0.4): Nobody reported a cafe." in captured.err
+    assert captured.err.endswith("stopped: satisfied after 5 nodes (8 calls, 668 tokens)\n")
+    assert sorted(path.name for path in (tmp_path / "village_news").iterdir()) == ["council.txt", "page.txt"]
+    assert f"{(tmp_path / 'village_news' / 'page.txt').read_text('utf-8')}\n" == captured.out
