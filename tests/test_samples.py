@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 from types import ModuleType
@@ -63,6 +64,17 @@ async def test_budget_loop(capsys: pytest.CaptureFixture[str]):
         "agent: 3 calls, $0.0090",
         "evaluator: 3 calls, $0.0090",
     ]
+
+
+def test_dinner_flow(capsys: pytest.CaptureFixture[str]):
+    """Samples: the flow runs over its scripted replies, and its judge's question is what the cook hears next."""
+    replies = f"scripted:{SAMPLES / 'dinner_replies.jsonl'}"
+    assert main(["run", str(SAMPLES / "dinner_flow.json"), "--backend", replies, "--json", "--quiet"]) == 0
+    written = json.loads(capsys.readouterr().out)
+
+    assert written["stop_reason"] == "satisfied"
+    assert written["iterations"][1]["input"][-1] == {"role": "user", "text": "Can Cyd eat the parmesan?"}
+    assert written["context"]["status"] == "served"
 
 
 async def test_marker_loop(capsys: pytest.CaptureFixture[str]):

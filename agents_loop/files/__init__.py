@@ -3,6 +3,8 @@
 It needs the extra `cli` (Jinja2 and PyYAML); importing it without raises `MissingExtraError`.
 """
 
+from agents_loop.files.flomorphic.errors import FlowNodeError
+from agents_loop.files.flomorphic.js import JsLimits
 from agents_loop.files.inputs import InputError
 from agents_loop.files.json_schema import loop_file_schema
 from agents_loop.files.loop_file import BuiltLoop, LoopFile, RunEvents, RunsLoop
@@ -19,7 +21,9 @@ __all__ = [
     "BuiltLoop",
     "CannotWriteError",
     "ConvertedFile",
+    "FlowNodeError",
     "InputError",
+    "JsLimits",
     "LoopFile",
     "LoopFileError",
     "Problem",

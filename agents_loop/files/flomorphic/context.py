@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -11,6 +12,8 @@ from agents_loop.messages import JsonValue
 
 UNKNOWN_KEY: Final = "unknow"
 """Where a result without a key lands that is no object: FloMorphic's own word."""
+MOST_CHARS: Final = 10_000_000
+"""Of the context as JSON text: a flow whose scripts double it each time ends there, not with the memory."""
 
 
 class ContextError(AgentsLoopError):
@@ -35,6 +38,17 @@ class FlowContext:
 
     def __init__(self, root: dict[str, JsonValue]) -> None:
         self.root = root
+
+    def as_text(self) -> str:
+        """The document as JSON text.
+
+        Raises:
+            ContextError: It has grown too big.
+        """
+        text = json.dumps(self.root)
+        if len(text) > MOST_CHARS:
+            raise ContextError(f"the context has grown to more than {MOST_CHARS:,} characters")
+        return text
 
     def elements(self, scope: JsonPath) -> list[Element]:
         """What a node runs on: each value that its scope leads to.

@@ -54,6 +54,9 @@ class _Import:
             return None
         graph = FlowGraph(title, self._nodes, edges, start, self._reports.warnings)
         self._warn_of_inbound(graph)
+        reached = {ref for wave in graph.waves for ref in wave}
+        for ref in [ref for ref in self._nodes if ref not in reached]:
+            self._reports.warn(self._at, f"no edge leads to {ref!r}: it never runs")
         return graph
 
     def _data(self) -> dict[str, Any]:

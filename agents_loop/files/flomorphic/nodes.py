@@ -6,7 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from agents_loop.files.flomorphic.graph import DEFAULT_SETTINGS, FlowFunction, FlowNode, NodeKind, SeedMessage
+from agents_loop.files.flomorphic.graph import (
+    DEFAULT_SETTINGS,
+    EXCEPTION_PORT,
+    FlowFunction,
+    FlowNode,
+    NodeKind,
+    SeedMessage,
+)
 from agents_loop.files.flomorphic.js import syntax_error_in
 from agents_loop.files.flomorphic.paths import JsonPath, PathError, read_path
 from agents_loop.files.flomorphic.reports import Reports
@@ -187,6 +194,8 @@ class NodeReader:
             return None
         if not _FUNCTION_NAME.fullmatch(name):
             self._error((*place, "name"), f"must be 1 to 64 of a-z, A-Z, 0-9, _ and -, not {name!r:.80}")
+        if name == EXCEPTION_PORT:
+            self._error((*place, "name"), f"{name!r} is the port for what is no choice: call the function otherwise")
         if description is None:
             self._warn(place, f"the function {name!r} has no description: the model has only its name to go by")
         return FlowFunction(

@@ -105,7 +105,7 @@ class Visiting:
         return choice if choice is not None or not node.is_judge else Choice(())
 
     async def _run_script(self, node: FlowNode, element: Element, told: Told) -> None:
-        root_text = json.dumps(self.context.root)
+        root_text = self.context.as_text()
         given = self.context.current(element)
 
         def get(path: str) -> tuple[JsonValue] | None:

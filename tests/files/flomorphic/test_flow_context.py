@@ -140,6 +140,14 @@ async def test_a_node_that_fails_is_named_and_harms_nothing(nodes: list[dict[str
     assert (context["text"], context["list"]) == ("just text", [])
 
 
+async def test_a_context_that_grows_and_grows_is_an_error(monkeypatch: pytest.MonkeyPatch):
+    """Scripts that double the context each time end with an error before the memory does."""
+    monkeypatch.setattr("agents_loop.files.flomorphic.context.MOST_CHARS", 10_000)
+    doubling = js("a", "({ text: (input.text || 'x') + (input.text || 'x') })")
+    with pytest.raises(FlowNodeError, match="the context has grown to more than 10,000 characters"):
+        await run(flow_file([doubling], ("start", "a"), ("a", "a")), ScriptedChatClient([]))
+
+
 async def test_inputs_are_the_first_context():
     """An input is a value of the context: text, or what a text says that is JSON of an object or a list."""
     loop_file = flow_file([js("a", "1", key="k")])

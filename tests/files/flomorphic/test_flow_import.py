@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flow_files import DINNER, START, edge, flow_file, flow_text, js, llm, run
 
+from agents_loop import MissingExtraError
 from agents_loop.files import LoopFileError, load_loop_file
 from agents_loop.files.flomorphic.file import FloMorphicFile, is_flomorphic, load_flomorphic
+from agents_loop.files.flomorphic.paths import _environment, read_path
 from agents_loop.testing import ScriptedChatClient
 
 ONE = flow_text([js("a", "1")], title="One")
@@ -84,6 +87,7 @@ def test_a_node_without_a_ref_is_numbered():
         (nodes_and(js("a", "1", key=5)), "nodes[1].key: must be a text"),
         (nodes_and(llm("a") | {"data": {"functions": [{"title": "x"}]}}), "a function needs a `name`"),
         (nodes_and(llm("a", "p", "go", "go")), "'go' is given twice"),
+        (nodes_and(llm("a", "p", "_exception")), "'_exception' is the port for what is no choice"),
         (nodes_and(llm("a", "p", "go on")), "must be 1 to 64 of a-z"),
         (
             nodes_and(llm("a") | {"data": {"body": {"messages": [{"content": [1]}]}}}),
@@ -135,6 +139,7 @@ def test_everything_is_found_at_once_and_where():
     ("text", "said"),
     [
         (ONE.replace('"title"', '"flomorphic": {"version": 2}, "title"'), "2 is newer than what is known (1)"),
+        (nodes_and(js("a", "1")), "no edge leads to 'a': it never runs"),
         (nodes_and({"ref": "s2", "kind": "startNode"}), "there are 2 start nodes; the run begins at 'start'"),
         (nodes_and(js("a", "let x = 1\nreturn x")), "a script has no `return`"),
         (nodes_and(js("a", "typeof ctx.value")), "there is no `ctx` here"),
@@ -213,3 +218,18 @@ def test_a_flow_is_told_from_other_formats():
 def test_models_are_the_settings_profiles():
     """A model's name is the settings profile of its node, or `default`."""
     assert flow_file([llm("a", settings="p"), llm("b"), llm("c", settings="p")]).models == ["p", "default"]
+
+
+@pytest.mark.parametrize("module", ["quickjs", "jsonpath"])
+def test_without_the_extra_the_command_that_installs_it_is_named(module: str, monkeypatch: pytest.MonkeyPatch):
+    """Without the engine or the path library an export can't be read, and the error says what to install."""
+    monkeypatch.setitem(sys.modules, module, None)
+    _environment.cache_clear()
+    read_path.cache_clear()
+    try:
+        with pytest.raises(MissingExtraError, match=r"agents-loop\[flomorphic\]"):
+            load_flomorphic("flow.json", ONE)
+    finally:
+        monkeypatch.undo()
+        _environment.cache_clear()
+        read_path.cache_clear()
