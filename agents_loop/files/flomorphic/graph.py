@@ -93,7 +93,14 @@ class FlowGraph:
 
     def edges_from(self, ref: str, ports: Sequence[str] | None = None) -> list[FlowEdge]:
         """The edges that leave a node; with ports those of them alone."""
-        return [edge for edge in self.edges if edge.source == ref and (ports is None or edge.port in ports)]
+        return [edge for edge in self._by_source.get(ref, ()) if ports is None or edge.port in ports]
+
+    @cached_property
+    def _by_source(self) -> dict[str, list[FlowEdge]]:
+        found: dict[str, list[FlowEdge]] = {}
+        for edge in self.edges:
+            found.setdefault(edge.source, []).append(edge)
+        return found
 
     @cached_property
     def back_edges(self) -> frozenset[FlowEdge]:

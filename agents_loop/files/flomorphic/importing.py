@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, Final, cast
 
 from agents_loop.files.flomorphic.graph import EXCEPTION_PORT, FlowEdge, FlowGraph, FlowNode
@@ -157,8 +156,10 @@ class _Import:
 
     def _warn_of_inbound(self, graph: FlowGraph) -> None:
         """Edges that meet don't wait for each other, so a node may run once for each."""
-        forward = Counter(edge.target for edge in graph.edges if edge not in graph.back_edges)
-        for ref, count in forward.items():
-            sources = {edge.source for edge in graph.edges if edge.target == ref}
-            if count > 1 and len(sources) > 1:
-                self._reports.warn(self._at, f"{count} edges lead to {ref!r}: it runs once for each that fires")
+        sources: dict[str, list[str]] = {}
+        for edge in graph.edges:
+            if edge not in graph.back_edges:
+                sources.setdefault(edge.target, []).append(edge.source)
+        for ref, forward in sources.items():
+            if len(set(forward)) > 1:
+                self._reports.warn(self._at, f"{len(forward)} edges lead to {ref!r}: it runs once for each that fires")

@@ -22,6 +22,8 @@ from agents_loop.files.yaml_tree import PathIn
 from agents_loop.messages import ChatRole, JsonValue
 
 NO_PARAMETERS: Final[dict[str, JsonValue]] = {"type": "object", "properties": {}}
+MOST_PATHS: Final = 200
+"""In one text: each is looked up when it is filled in."""
 _FUNCTION_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _CTX: Final = re.compile(r"(?<![\w$.])ctx\.")
 _LAST_RETURN: Final = re.compile(r"^return\b[ \t]*([^\n]*(?:\n[ \t}\])][^\n]*)*)\s*\Z", re.MULTILINE)
@@ -164,7 +166,11 @@ class NodeReader:
         if content is not None and not isinstance(content, str):
             self._error((*place, "content"), f"must be a text, not {content!r:.40}")
             return None
-        for written in paths_in(content or ""):
+        paths = dict.fromkeys(paths_in(content or ""))
+        if len(paths) > MOST_PATHS:
+            self._error((*place, "content"), f"more than {MOST_PATHS} different paths in one text")
+            paths = {}
+        for written in paths:
             try:
                 read_path(as_path(written)[0])
             except PathError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from agents_loop.agent import AgentResponse, AgentResponseUpdate
 from agents_loop.chat_client import ChatClient
@@ -33,6 +33,11 @@ from agents_loop.loop.result import RUN_ORDERS, LoopResult, StopReason, attach_r
 from agents_loop.loop.transcript import transcript_response
 from agents_loop.messages import ChatMessage, JsonValue
 from agents_loop.metering.ledger import Role
+
+MOST_LOGGED: Final = 1_000
+"""Lines that are kept of what scripts log."""
+MOST_LOGGED_CHARS: Final = 2_000
+"""Characters that are kept of a line."""
 
 T = TypeVar("T")
 _Told: TypeAlias = "tuple[LoopEvent, asyncio.Future[None]]"
@@ -222,7 +227,8 @@ class FlowRun:
             return StopReason.CANCELLED, None
         if isinstance(error, BudgetExceededError):
             return StopReason.BUDGET_EXCEEDED, str(error)
-        reason = StopReason.EVALUATOR_FAILED if self.meter.failed_in == "evaluator" else StopReason.FAILED
+        is_judges = self.meter.failed_in == "evaluator" and not isinstance(error, FlowNodeError)
+        reason = StopReason.EVALUATOR_FAILED if is_judges else StopReason.FAILED
         return reason, f"{type(error).__name__}: {error}"
 
     def _stopped(self, reason: StopReason, detail: str | None) -> LoopStopped:
@@ -294,7 +300,8 @@ class _Branch:
         await self._run.tell(EvaluatorDecided(number, evaluation))
 
     def logged(self, ref: str, lines: Sequence[str]) -> None:
-        self._run.logs += [{"node": ref, "text": line} for line in lines]
+        kept = lines[: MOST_LOGGED - len(self._run.logs)]
+        self._run.logs += [{"node": ref, "text": line[:MOST_LOGGED_CHARS]} for line in kept]
 
     async def ask(self, call: Callable[[], Awaitable[T]], role: Role) -> T:
         return await self._run.meter.ask(call, role, self._token.iteration)

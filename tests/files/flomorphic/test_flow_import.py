@@ -87,6 +87,7 @@ def test_a_node_without_a_ref_is_numbered():
         (nodes_and(js("a", "1", key=5)), "nodes[1].key: must be a text"),
         (nodes_and(llm("a") | {"data": {"functions": [{"title": "x"}]}}), "a function needs a `name`"),
         (nodes_and(llm("a", "p", "go", "go")), "'go' is given twice"),
+        (nodes_and(llm("a", "".join(f"{{{{$.a{n}}}}}" for n in range(201)))), "more than 200 different paths"),
         (nodes_and(llm("a", "p", "_exception")), "'_exception' is the port for what is no choice"),
         (nodes_and(llm("a", "p", "go on")), "must be 1 to 64 of a-z"),
         (

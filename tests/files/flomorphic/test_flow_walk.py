@@ -20,7 +20,7 @@ from agents_loop import (
     StopReason,
     UsageDetails,
 )
-from agents_loop.files import RunSettings
+from agents_loop.files import FlowNodeError, RunSettings
 from agents_loop.files.flomorphic.file import FloMorphicFile
 from agents_loop.files.flomorphic.flow import Flow
 from agents_loop.files.flomorphic.js import JsLimits
@@ -436,6 +436,29 @@ async def test_what_scripts_log_is_reported():
     result = await run(flow_file([js("a", "_log('seen'); 1")]), ScriptedChatClient([]))
 
     assert result.report["log"] == [{"node": "a", "text": "seen"}]
+
+
+async def test_logs_are_kept_within_bounds():
+    """Of what scripts log, so many lines are kept, and so much of each."""
+    result = await run(
+        flow_file([js("a", "for (let i = 0; i < 1500; i++) _log('x'.repeat(i * 2)); 1")]), ScriptedChatClient([])
+    )
+
+    lines = [entry["text"] for entry in result.report["log"]]
+    assert (len(lines), max(map(len, lines))) == (1000, 1998)
+
+
+async def test_a_script_that_fails_after_a_missing_verdict_is_no_judge():
+    """A script that fails behind the exception port ends the run as failed, not as the evaluator's failure."""
+    nodes = [llm("j", "?", "go", key="j"), js("broken", "missing.thing")]
+    with pytest.raises(FlowNodeError) as caught:
+        await run(
+            flow_file(nodes, ("start", "j"), ("j", "broken", "_exception")), ScriptedChatClient([ConnectionError()])
+        )
+
+    result = LoopResult.of(caught.value)
+    assert result is not None
+    assert result.stop_reason == StopReason.FAILED
 
 
 async def test_models_are_asked_by_profile():
