@@ -32,6 +32,7 @@ from agents_loop.cli.app import app
 from agents_loop.cli.exit_codes import OF_STOP_REASON, ExitCode
 from agents_loop.clients.model_files import KNOWN_MODELS
 from agents_loop.files import load_loop_file
+from agents_loop.files.dagraph.outcome import NodeOutcome
 from agents_loop.judging.reading import read_reply
 from agents_loop.loop.events import LoopEvent
 from agents_loop.testing import ScriptedChatClient
@@ -221,7 +222,7 @@ def test_a_command_that_is_not_run_is_one_that_exists(line):
             assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), flags=re.MULTILINE)
         case ["agents-loop", name, *rest]:
             command = typer.main.get_command(app).commands[name]
-            command = command.commands[rest[0]] if name == "models" else command
+            command = command.commands[rest[0]] if name in ("models", "judge") else command
             options = {option for parameter in command.params for option in parameter.opts}
             assert {word for word in rest if word.startswith("-")} <= options
         case ["pip", "install", *_]:
@@ -319,6 +320,12 @@ def test_the_fields_of_a_result_are_these():
         for name in said
     }
     assert {row[0] for row in section("schema.md", "Result as JSON")} == found
+
+
+def test_the_fields_of_a_node_are_these():
+    """Docs: the table of a graph's nodes has each field."""
+    outcome = NodeOutcome("evaluator_loop", result=LoopResult("r", StopReason.SATISFIED, None, (), "", None, None, 0))
+    assert [row[0] for row in section("schema.md", "Nodes of a graph")] == list(outcome.to_json())
 
 
 def test_replies_are_read_as_the_table_says():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -12,7 +13,7 @@ from typing import ClassVar
 from agents_loop.chat_client import ChatClient
 from agents_loop.files.dagraph.building import NodeBuilder, models_of
 from agents_loop.files.dagraph.checking import check_document
-from agents_loop.files.dagraph.graph import sinks_of, upstream_of, waves_of
+from agents_loop.files.dagraph.graph import upstream_of, waves_of
 from agents_loop.files.dagraph.graph_loop import Graph, GraphLoop
 from agents_loop.files.dagraph.graph_run import GraphNode
 from agents_loop.files.dagraph.node_prompts import NodePrompts
@@ -87,7 +88,7 @@ class DagraphFile(LoopFile):
         settings: RunSettings | None = None,
     ) -> BuiltLoop:
         """The loop, with inputs and models."""
-        settings = settings or RunSettings()
+        settings = _told_once(settings or RunSettings())
         values = self._values(inputs)
         clients = {name: named(client_for(name), name) for name in self.models}
         builder = NodeBuilder(self.document, clients, settings)
@@ -128,7 +129,6 @@ class DagraphFile(LoopFile):
             digest=hashlib.sha256(json.dumps(self._data, sort_keys=True).encode()).hexdigest(),
             inputs=values,
             order=list(nodes),
-            sinks=sinks_of(self.document.nodes),
             waves=[[nodes[name] for name in wave] for wave in self.waves],
             budgets=builder.run_budgets(),
             options=LoopAgentOptions(
@@ -157,6 +157,20 @@ class DagraphFile(LoopFile):
 
     def _output_paths(self, folder: Path) -> dict[Path, str]:
         return {folder / PurePosixPath(path): name for path, name in self.document.outputs.items()}
+
+
+def _told_once(settings: RunSettings) -> RunSettings:
+    """The settings, with each notice told once: budgets of the run, of a node and of its loop count the same calls."""
+    tell, told = settings.on_notice, set[str]()
+    if tell is None:
+        return settings
+
+    def on_notice(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            tell(text)
+
+    return dataclasses.replace(settings, on_notice=on_notice)
 
 
 def load_dagraph(source: str, tree: YamlTree) -> DagraphFile:

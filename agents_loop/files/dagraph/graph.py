@@ -38,12 +38,6 @@ def upstream_of(nodes: Nodes) -> dict[str, frozenset[str]]:
     return upstream
 
 
-def sinks_of(nodes: Nodes) -> list[str]:
-    """The nodes on which no other depends, in the order of the file."""
-    used = {name for node in nodes for name in node.depends_on}
-    return [node.id for node in nodes if node.id not in used]
-
-
 def graph_problems(tree: YamlTree, document: Document) -> list[Problem]:
     """What is wrong with the graph: ids, dependencies, and what is to be written where."""
     ids: dict[str, int] = {}

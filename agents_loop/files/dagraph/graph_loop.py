@@ -45,8 +45,6 @@ class Graph:
     inputs: dict[str, InputValue]
     order: Sequence[str]
     """The nodes' ids, in the order of the file."""
-    sinks: Sequence[str]
-    """Those on which no other depends."""
     waves: Sequence[Sequence[GraphNode]]
     budgets: Sequence[LoopBudget]
     """What the whole run may spend, earlier attempts of a run that is resumed included."""
@@ -82,7 +80,7 @@ class GraphEvents:
             self._queue.put_nowait,
             streaming=streaming,
         )
-        self._agent = GraphAgent(self._run, graph.sinks, graph.name)
+        self._agent = GraphAgent(self._run, graph.order, graph.name)
         self._task: asyncio.Task[None] | None = None
 
     def __aiter__(self) -> Self:

@@ -206,21 +206,23 @@ class GraphAgent(AIAgent):
 
     Args:
         run: The run of the graph.
-        sinks: The nodes on which no other depends, in the order of the file.
+        order: The nodes' ids, in the order of the file.
         name: The graph's name.
     """
 
-    def __init__(self, run: GraphRun, sinks: Sequence[str], name: str) -> None:
+    def __init__(self, run: GraphRun, order: Sequence[str], name: str) -> None:
         self.graph_run = run
-        self.sinks = sinks
+        self.order = order
         self.name = name
 
     @property
     def output(self) -> str:
-        """That of the last sink that was not skipped; what it had so far, if it is not over."""
-        ran = [self.graph_run.outcomes[name] for name in self.sinks]
-        ran = [outcome for outcome in ran if outcome.status != "skipped"]
-        return ran[-1].output if ran else ""
+        """That of the last node on which no other depends, skipped ones aside; what it had, if it is not over."""
+        run = self.graph_run
+        ran = [node for wave in run.waves for node in wave if run.outcomes[node.id].status != "skipped"]
+        used = frozenset[str]().union(*[node.prompts.upstream for node in ran])
+        last = [name for name in self.order if name not in used and run.outcomes[name].status != "skipped"]
+        return run.outcomes[last[-1]].output if last else ""
 
     async def run_core(
         self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None

@@ -87,6 +87,23 @@ async def test_the_output_is_that_of_the_last_sink(write: Write):
     assert result.output == "C"
 
 
+@pytest.mark.parametrize(
+    ("lines", "output"),
+    [
+        ([agent("a"), agent("b", "depends_on: [a]", "when: 'false'", model="n")], "A"),
+        ([agent("c", "depends_on: [b]", model="n"), agent("b", "depends_on: [a]", "when: 'false'"), agent("a")], "N"),
+        ([agent("a", "when: 'false'"), agent("b", "depends_on: [a]", "when: 'false'")], ""),
+    ],
+)
+async def test_a_node_that_was_skipped_leaves_the_output_to_what_came_before(
+    write: Write, lines: list[str], output: str
+):
+    """What only skipped nodes depend on is the output; what a node that ran has upstream is not."""
+    result, _ = await run(Cast(m=["A"], n=["N"]).build(write(graph(*lines))))
+
+    assert result.output == output
+
+
 # --- what the report says
 
 

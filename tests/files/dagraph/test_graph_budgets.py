@@ -117,3 +117,17 @@ async def test_a_deadline_ends_a_graph_with_what_is_done(write: Write):
 
     assert result.stop_reason == StopReason.DEADLINE
     assert [(node["status"], node["output"]) for node in nodes(result).values()] == [("done", "A"), ("cancelled", "")]
+
+
+async def test_what_is_estimated_is_told_once(write: Write):
+    """A model without usage is a notice, however many budgets count its calls."""
+    told: list[str] = []
+    node = agent("a", "budget: {max_tokens: 900}")
+
+    await run(
+        Cast(m=lambda *_: "x").build(
+            write(graph(node, agent("b"), head="budget: {max_tokens: 900}\n")), on_notice=told.append
+        )
+    )
+
+    assert told == ["'m' reports no token usage: estimated as a token for every 4 characters"]
