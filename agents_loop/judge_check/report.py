@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal, TypeAlias
 
+from agents_loop.files.counting import counted
 from agents_loop.judge_check.cases import JudgeCase
 from agents_loop.judge_check.running import Ending, Verdict, revisions_of, words_of
 from agents_loop.judging.voting import reaches
@@ -113,7 +114,8 @@ def _agreement(cases: Sequence[tuple[JudgeCase, list[Verdict]]], least: float) -
         "without_verdict": given.count(None),
         "right_rate": round(sum(right) / len(right), 4) if right else None,
     }
-    detail = f"{len(cases)} drafts, each judged {max(len(verdicts) for _, verdicts in cases)} times: {rate:.0%} agree"
+    times = max(len(verdicts) for _, verdicts in cases)
+    detail = f"{counted(len(cases), 'draft')}, judged {times} times each: {rate:.0%} agree"
     if right:
         detail += f", {sum(right) / len(right):.0%} of the verdicts are right"
     if None in given:
@@ -132,7 +134,8 @@ def _blind_spots(cases: Sequence[tuple[JudgeCase, list[Verdict]]]) -> CheckResul
         "pass_rate": round(rate, 4),
         "without_verdict": given.count(None),
     }
-    said = f"{rate:.0%} of {len(cases)} wrong drafts pass, whose fault the criterion is not made to see: a known gap"
+    wrong = counted(len(cases), "wrong draft")
+    said = f"{rate:.0%} of {wrong} passed, whose fault the criterion is not made to see: a gap to know of"
     return CheckResult("blind_spots", "noted", said, figures)
 
 
@@ -150,7 +153,7 @@ def _never_passes(endings: Sequence[Ending]) -> CheckResult:
         "iterations": len(result.iterations),
         "recorded": shown.is_recorded,
     }
-    said = f"{len(endings) - len(wrong)} of {len(endings)} runs end with an answer and say so: "
+    said = f"{len(endings) - len(wrong)} of {counted(len(endings), 'run')} ended with an answer and said so: "
     said += f"{result.stop_reason.value}, {result.stop_detail or 'without a detail'}"
     return CheckResult("never_passes", "failed" if wrong else "passed", said, figures)
 

@@ -165,7 +165,7 @@ async def test_an_empty_answer_at_the_cap_is_a_failure(monkeypatch):
     never = result_of(report, "never_passes")
     assert (never.status, never.detail) == (
         "failed",
-        "0 of 1 runs end with an answer and say so: max_iterations, without a detail",
+        "0 of 1 run ended with an answer and said so: max_iterations, without a detail",
     )
     assert not report.passed
 
@@ -372,3 +372,35 @@ def test_no_cases(tmp_path, content):
     with pytest.raises(CasesError) as raised:
         load_cases(path)
     assert len(raised.value.lines) == 1
+
+
+async def test_the_report_as_json():
+    """Schema: the fields of a report, of each kind of case, and of each check."""
+    kinds = [
+        case("repeat"),
+        case("blind_spot", POOR),
+        case("trivial", TYPO),
+        case("serious", POOR),
+        case("never_passes"),
+    ]
+    fields = (await checked(kinds, Models(fair))).to_json()
+    assert list(fields) == [
+        "name",
+        "passed",
+        "partial",
+        "ended_early",
+        "checks",
+        "cases",
+        "model_calls",
+        "usage",
+        "cost_usd",
+    ]
+    assert [list(check) for check in fields["checks"]] == [
+        ["name", "status", "detail", "cases", "agreement_rate", "without_verdict", "right_rate"],
+        ["name", "status", "detail", "cases", "pass_rate", "without_verdict"],
+        ["name", "status", "detail", "runs", "ended", "stop_reason", "stop_detail", "iterations", "recorded"],
+        ["name", "status", "detail", "trivial", "serious"],
+    ]
+    judged = ["id", "kind", "should_pass", "verdicts"]
+    revised = ["id", "kind", "revisions", "stop_reason", "stop_detail", "drafts"]
+    assert [list(each) for each in fields["cases"]] == [judged, judged, revised, revised, [*revised, "recorded"]]
