@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeVar, cast
 
 from agents_loop.agent import AgentResponse, AgentResponseUpdate
@@ -31,6 +31,7 @@ from agents_loop.files.flomorphic.routing import Choice, choice_of, failed
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.messages import ChatMessage, ChatRole, JsonValue, join_text
 from agents_loop.metering.ledger import Role
+from agents_loop.streams import close_stream
 
 T = TypeVar("T")
 
@@ -97,7 +98,8 @@ class Visiting:
                     await self._run_script(node, element, told)
                 elif node.is_judge:
                     choice = await self._decide(node, element, told)
-                    break  # the first element that picks a port ends it
+                    if choice.code is None:
+                        break  # the first element that picks a port ends it
                 else:
                     await self._answer(node, element, told)
         except (JsError, PathError, ContextError, ConversationError) as error:
@@ -105,18 +107,17 @@ class Visiting:
         return choice if choice is not None or not node.is_judge else Choice(())
 
     async def _run_script(self, node: FlowNode, element: Element, told: Told) -> None:
-        root_text = self.context.as_text()
-        given = self.context.current(element)
+        root_text = self.context.as_text()  # as it is now, whatever other branches do to it while the script runs
+        read_root = cache(lambda: json.loads(root_text))
 
         def get(path: str) -> tuple[JsonValue] | None:
             try:
-                return read_path(path).value(json.loads(root_text))
+                return read_path(path).value(read_root())
             except PathError as error:
                 raise JsError(f"_get: {error}") from error
 
-        given_text = json.dumps(given)
-        has_input = element.exists
-        running = asyncio.to_thread(run_script, node.code, given_text, get, self.limits, has_input=has_input)
+        given = json.dumps(self.context.current(element))
+        running = asyncio.to_thread(run_script, node.code, given, get, self.limits, has_input=element.exists)
         outcome = await told.in_time(running)
         told.logged(node.ref, outcome.logs)
         self.context.write(element, node.key, outcome.output)
@@ -135,11 +136,13 @@ class Visiting:
         if not self.streaming:
             return await client.get_response(sent)
         pieces: list[ChatResponseUpdate] = []
-        stream: Any = client.get_streaming_response(sent)
-        async with aclosing(stream):
+        stream = client.get_streaming_response(sent)
+        try:
             async for piece in stream:
                 pieces.append(piece)
                 await told.updated(AgentResponseUpdate.from_chat(piece, agent_id=node.ref))
+        finally:
+            await close_stream(stream)
         return ChatResponse.from_updates(pieces)
 
     async def _decide(self, node: FlowNode, element: Element, told: Told) -> Choice:

@@ -204,11 +204,12 @@ async def test_a_routing_node_on_many_stops_at_the_first():
     """A node that decides, on a scope of many, asks for the first element that picks."""
     nodes = [llm("j", "{{$this.n}}?", "go", scope="$.items[*]", key="j"), MARK_A]
     loop_file = flow_file(nodes, ("start", "j"), ("j", "a", "go"))
-    client = ScriptedChatClient([call("go")])
-    result = await run(loop_file, client, inputs={"items": '[{"n": 1}, {"n": 2}]'})
+    client = ScriptedChatClient(["well", call("go")])
+    result = await run(loop_file, client, inputs={"items": '[{"n": 1}, {"n": 2}, {"n": 3}]'})
 
-    assert client.calls[0].messages[-1].text == "1?"
+    assert [each.messages[-1].text for each in client.calls] == ["1?", "2?"]
     assert result.report["visits"] == ["start", "j", "a"]
+    assert result.stop_reason == StopReason.SATISFIED
 
 
 async def test_a_routing_node_on_nothing_ends_its_branch():
