@@ -21,7 +21,7 @@ async def ask(evaluator: LoopEvaluator, context: LoopContext) -> LoopEvaluation:
         TypeError: The evaluator gave something else than a `LoopEvaluation`.
     """
     given: Any = evaluator.evaluate(context)
-    evaluation = await given if type(given) is CoroutineType or hasattr(given, "__await__") else given
+    evaluation: Any = await given if type(given) is CoroutineType or hasattr(given, "__await__") else given
     if not isinstance(evaluation, LoopEvaluation):
         raise TypeError(
             f"{type(evaluator).__name__}.evaluate must give a LoopEvaluation, not {type(evaluation).__name__}: "

@@ -401,6 +401,15 @@ class LoopRun:
             session, self._sessions.current = self._waiting[0], self._waiting[0]
             session.state[STATE_KEY] = self._waiting[1]
 
+    def _forget_run_within(self) -> None:
+        """Drop what a loop within keeps for a resume: its answer was taken, and the next iteration runs it anew.
+
+        Else a later run of this loop would take it for its own.
+        """
+        session = self._sessions.current
+        if session is not None and STATE_KEY in session.state:
+            del session.state[STATE_KEY]
+
     def _wait(
         self,
         number: int,
@@ -443,8 +452,17 @@ class LoopRun:
             response = self._records[-1].response if self._records else None
             stopped = StoppedRun(*self._next, response, is_judged=self._judgment is None)
             self._wait(number if self._judgment is None else number - 1, None, stopped=stopped)
+        self._keep_answer_within(unfinished)
         reason = StopReason.DEADLINE if limit.is_deadline else StopReason.BUDGET_EXCEEDED
         return self._stopped(reason, str(limit), unfinished)
+
+    def _keep_answer_within(self, unfinished: LoopResult | None) -> None:
+        """Keep what a loop within had answered by the time the run was interrupted: finished work is never lost."""
+        if unfinished is None or not unfinished.iterations or self._judgment is not None:
+            return
+        response = transcript_response(unfinished.iterations, unfinished, LoopAgentOptions(), streaming=self._streaming)
+        self._seconds = self._options.clock() - self._began_at
+        self._records.append(self._record(response))
 
     def _ending_before_evaluation(self, response: AgentResponse) -> tuple[StopReason, str | None] | None:
         pending = pending_approvals(response)
@@ -457,6 +475,7 @@ class LoopRun:
             question = inner.stop_detail or ""
             self._wait(self._number, inner, question=Question(text=question, response=response))
             return StopReason.PENDING_INPUT, question
+        self._forget_run_within()
         if self._options.on_bad_response != "evaluate":
             self._bad = bad_response_of(response)
             if self._bad is not None and not self._may_ask_again(self._bad):
@@ -549,6 +568,8 @@ class LoopRun:
         if limit is not None:
             return self._out_of_budget(limit, unfinished)
         self._keep_waiting()
+        if not isinstance(error, Exception):  # it did not fail: somebody, or a deadline around it, has ended it
+            self._keep_answer_within(unfinished)
         self.result = self._result(*self._failure(error), unfinished=unfinished)
         attach_result(error, self.result, self._order)
         return LoopStopped(self.result, None) if isinstance(error, Exception) else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from fakes import ScriptedEvaluator, Way, always, says
+from fakes import RecordingAgent, ScriptedEvaluator, Way, always, says
 
 from agents_loop import (
     AgentResponse,
@@ -12,9 +13,11 @@ from agents_loop import (
     ChatClientAgent,
     ChatMessage,
     ChatResponse,
+    DelegateLoopEvaluator,
     LoopAgent,
     LoopAgentOptions,
     LoopBudget,
+    LoopContext,
     LoopEvaluation,
     LoopResult,
     StopReason,
@@ -96,3 +99,59 @@ async def test_a_loop_within_that_did_not_begin_gives_no_answer(invoke: Way):
     result = LoopResult.of(await invoke(LoopAgent(work, evaluator, options), "Go."))
     assert (result.stop_reason, result.output) == (StopReason.BUDGET_EXCEEDED, "draft at 1")
     assert (len(result.iterations), evaluator.asked_at) == (1, [1])
+
+
+async def test_a_deadline_while_an_inner_judge_hangs_keeps_the_inner_answer(invoke: Way):
+    """Law 25: what the agent had finished is the outer run's output and its best, whatever the judge was doing."""
+
+    async def hang(context: LoopContext) -> bool:
+        await asyncio.Event().wait()
+        raise AssertionError("never")
+
+    inner = LoopAgent(RecordingAgent("inner draft", "inner draft"), DelegateLoopEvaluator(hang))
+    middle = LoopAgent(inner, says("More."))
+    for agent, earlier in [(inner, ()), (middle, ())]:
+        options = LoopAgentOptions(budget=LoopBudget(deadline_s=0.05))
+        response = await invoke(LoopAgent(agent, says("More."), options), "Go.")
+        result = LoopResult.of(response)
+        assert (result.stop_reason, result.output) == (StopReason.DEADLINE, "inner draft")
+        assert result.best is result.iterations[-1]
+        assert result.iterations[-1].evaluations == earlier
+        assert result.unfinished is not None
+        assert response.text.endswith("inner draft")
+
+
+async def test_an_earlier_answer_of_the_outer_run_is_followed_by_the_inner_one(invoke: Way):
+    """Law 25: in a later iteration too the newest finished work is the output, and `return_best` goes by scores."""
+    asked = 0
+
+    async def hang_at_the_second(context: LoopContext) -> bool:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            await asyncio.Event().wait()
+        return False
+
+    for return_best, output in ((False, "second"), (True, "first")):
+        asked = 0
+        inner = LoopAgent(RecordingAgent("first", "second"), DelegateLoopEvaluator(hang_at_the_second))
+        options = LoopAgentOptions(budget=LoopBudget(deadline_s=0.05), return_best=return_best)
+        loop = LoopAgent(inner, always(LoopEvaluation.continue_("More.", score=0.4)), options)
+        result = LoopResult.of(await invoke(loop, "Go."))
+        assert (result.stop_reason, result.output) == (StopReason.DEADLINE, output)
+        assert [record.number for record in result.iterations] == [1, 2]
+
+
+async def test_an_inner_loop_that_its_own_budget_stopped_leaves_nothing_behind(invoke: Way):
+    """U6: its answer was taken: the next iteration runs it anew, and no later run takes its state for its own."""
+    clock, session = Clock(), AgentSession()
+    limited = LoopAgentOptions(budget=LoopBudget(max_tokens=100, keeps_back_verdict=False), clock=clock)
+    inner = LoopAgent(ChatClientAgent(clock.model()), always(LoopEvaluation.continue_("More.")), limited)
+    evaluator = says(LoopEvaluation.continue_(), LoopEvaluation.continue_())
+    first = LoopResult.of(await invoke(LoopAgent(inner, evaluator), "Go.", session=session))
+    inside = [LoopResult.of(record.response) for record in first.iterations]
+    assert [result.stop_reason for result in inside] == [StopReason.BUDGET_EXCEEDED] * 3
+    assert all(result.usage is not None and result.usage.input_token_count for result in inside)
+    assert session.state == {}
+    again = LoopResult.of(await invoke(LoopAgent(inner, says()), [], session=session))
+    assert [record.number for record in again.iterations] == [1]
