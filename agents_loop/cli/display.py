@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from agents_loop.cli.live import LiveScreen
 from agents_loop.cli.streams import write_err
-from agents_loop.cli.text import one_line, printable
+from agents_loop.cli.text import one_line, printable, redact
 from agents_loop.files.counting import counted
 from agents_loop.loop.answer import answer_text
 from agents_loop.loop.evaluation import LoopEvaluation
@@ -205,7 +205,7 @@ def _through(result: LoopResult) -> str:
 
 
 def _changed(event: NodeChanged) -> str:
-    return f"{event.node}: {event.status}" + (f": {event.detail}" if event.detail else "")
+    return f"{event.node}: {event.status}" + (f": {redact(event.detail)}" if event.detail else "")
 
 
 def _stalled(event: StallNoticed) -> str:

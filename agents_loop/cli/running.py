@@ -18,13 +18,13 @@ from agents_loop.cli.local_models import local_client
 from agents_loop.cli.option_values import parse_inputs, parse_prices
 from agents_loop.cli.people import AskPerson, person_at_terminal
 from agents_loop.cli.streams import say_error, write_err, write_out
-from agents_loop.cli.text import as_utf8, one_line, redact
+from agents_loop.cli.text import as_utf8, one_line, redact, redact_details
 from agents_loop.cli.trace import TraceWriter
 from agents_loop.errors import ConfigurationError
 from agents_loop.files import BuiltLoop, LoopFile, RunFolder, RunSettings, load_loop_file
 from agents_loop.loop.events import LoopEvent, LoopStopped
 from agents_loop.loop.result import LoopResult, StopReason, result_to_json
-from agents_loop.messages import ChatMessage
+from agents_loop.messages import ChatMessage, JsonValue
 
 _RUNS = "runs"
 
@@ -227,8 +227,7 @@ def _exit_code(result: LoopResult | None, error: BaseException | None) -> ExitCo
 
 def _write_result(result: LoopResult, *, as_json: bool) -> None:
     if as_json:
-        fields = result_to_json(result)
-        fields["stop_detail"] = None if result.stop_detail is None else redact(result.stop_detail)
+        fields = cast("dict[str, JsonValue]", redact_details(result_to_json(result)))
         fields["model_calls"] = len(result.ledger)
         write_out(f"{json.dumps(fields, ensure_ascii=False)}\n")
     elif result.iterations or result.output:

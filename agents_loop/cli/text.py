@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+from typing import cast
 
 from agents_loop.errors import ConfigurationError
+from agents_loop.messages import JsonValue
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[ -/]*[0-~])")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but for tab and line break, what reverses the direction of writing, and lone surrogates."""
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 _SHORTEST_SECRET = 6
+_DETAIL = "stop_detail"
 _SECRET_IN_URL = re.compile(r"(?<=://)[^/\s@]+@")
 
 
@@ -50,3 +53,14 @@ def redact(text: str) -> str:
         if _SECRET_NAME.search(name) and len(value.strip()) >= _SHORTEST_SECRET:
             text = text.replace(value.strip(), "***")
     return _SECRET_IN_URL.sub("***@", text)
+
+
+def redact_details(value: JsonValue) -> JsonValue:
+    """A result as a JSON value without secrets in what it says of endings: its own, its nodes' and inner loops'."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, JsonValue]", value)
+        return {
+            key: redact(inner) if key == _DETAIL and isinstance(inner, str) else redact_details(inner)
+            for key, inner in fields.items()
+        }
+    return [redact_details(inner) for inner in cast("list[JsonValue]", value)] if isinstance(value, list) else value

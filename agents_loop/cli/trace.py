@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import assert_never
 
-from agents_loop.cli.text import redact
+from agents_loop.cli.text import redact, redact_details
 from agents_loop.errors import ConfigurationError
 from agents_loop.loop.answer import answer_text
 from agents_loop.loop.events import (
@@ -112,15 +112,15 @@ def event_to_json(event: LoopEvent) -> dict[str, JsonValue] | None:  # noqa: PLR
             }
         case EvaluatorDecided():
             return {"number": event.number, "evaluation": evaluation_to_json(event.evaluation)}
-        case StallNoticed() | NodeChanged():
+        case StallNoticed():
             return dict(asdict(event))
+        case NodeChanged():
+            return {**asdict(event), "detail": None if event.detail is None else redact(event.detail)}
         case NodeEvent():
             inner = event_to_json(event.event)
             return inner and {"node": event.node, "inner": {"event": type(event.event).__name__, **inner}}
         case LoopStopped():
-            result = result_to_json(event.result)
-            detail = event.result.stop_detail
-            return {"result": {**result, "stop_detail": None if detail is None else redact(detail)}}
+            return {"result": redact_details(result_to_json(event.result))}
         case _:
             assert_never(event)
 

@@ -178,6 +178,22 @@ def test_a_model_that_is_down_falls_on_the_next(
     assert ran.error_lines[0].startswith("error: node 'a': the model 'm1' (openai) did not answer: HTTP 401")
 
 
+def test_no_output_of_a_graph_shows_a_key(command: Command, server: FaultServer, monkeypatch: pytest.MonkeyPatch):
+    """A key that a server repeats stands nowhere: not in the result of a node, the trace, or the progress."""
+    canary = "sk-canary-0123456789abcdef"
+    monkeypatch.setenv("OPENAI_API_KEY", canary)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    server.default = Failure(401, f"Incorrect API key provided: {canary}.", code="invalid_api_key")
+
+    ran = command("run", TRIP, *HERE, "--backend", "openai", "--json", "--trace", "t.jsonl", "--run-id", "one")
+
+    assert ran.json["nodes"]["sights"]["status"] == "failed"
+    assert "Incorrect API key" in ran.json["nodes"]["sights"]["stop_detail"]
+    kept = [path.read_text("utf-8") for path in Path("runs").rglob("*") if path.is_file()]
+    for text in (ran.out, ran.err, Path("t.jsonl").read_text("utf-8"), *kept):
+        assert canary not in text
+
+
 # --- recorded calls
 
 
