@@ -182,6 +182,31 @@ async def test_what_was_said_can_be_shown():
     assert "<latest_response_NONCE>\nA draft.\n</latest_response_NONCE>" in evaluator.build_messages(context())[1].text
 
 
+async def test_an_answer_that_is_too_long_is_cut_for_the_judge():
+    """Where the prompt does not fit, the answer is cut and the judge asked again, as with every judge."""
+
+    class TooLongError(Exception):
+        code = "context_length_exceeded"
+
+    evaluator, client = judge(TooLongError(), call("answered"))
+    word = await evaluator.evaluate(context(f"BEGIN {'word ' * 4_000} END"))
+
+    assert word.decision == "stop"
+    shown = [each.messages[1].text for each in client.calls]
+    assert len(shown[1]) < len(shown[0]) / 2
+    assert all("BEGIN" in text and "END" in text for text in shown)
+
+
+async def test_the_conversation_can_be_shown():
+    """With `judge_sees="conversation"` the judge sees what was said in the run before."""
+    agent = RecordingAgent()
+    evaluator, client = judge(call("continue", {"question": "Why so?"}), call("answered"), judge_sees="conversation")
+    await LoopAgent(agent, evaluator).run("Which?")
+
+    assert "Why so?" in client.calls[1].messages[1].text
+    assert "Why so?" not in client.calls[0].messages[1].text
+
+
 async def test_a_loop_is_led_by_questions():
     """In a loop the question is the next input, and the run ends with `answered`; the judge's calls are metered."""
     agent = RecordingAgent()

@@ -96,6 +96,28 @@ async def test_a_conversation_is_seeded_once():
     assert [message["content"] for message in context["clears"]["messages"]] == ["n is 1", "heard: n is 1"]
 
 
+async def test_a_conversation_may_be_written_by_scripts():
+    """A script may write a whole conversation: roles, contents of any kind, calls and their results."""
+    script = """({ a: { messages: [
+        { role: 'system', content: 'be' },
+        { content: { x: 1 } },
+        { role: 'assistant', content: null, tool_calls: [{ name: 'f', arguments: '{}' }, { id: 'c9', name: 'g' }] },
+        { role: 'tool', tool_call_id: 'c9', content: 'nine' },
+        { role: 'tool', content: 'first' },
+        { role: 'user', content: 'go on' },
+    ] } })"""
+    client = ScriptedChatClient(["done"])
+    result = await run(flow_file([js("s", script), llm("a", key="a")]), client)
+
+    sent = client.calls[0].messages
+    assert [message.role for message in sent] == ["system", "user", "assistant", "tool", "tool", "user"]
+    assert sent[1].text == '{"x":1}'
+    assert [content.arguments for content in sent[2].contents] == ["{}", "{}"]
+    results = [content for message in sent if message.role == "tool" for content in message.contents]
+    assert [(each.call_id, each.result) for each in results] == [("c9", "nine"), ("call-2-0", "first")]
+    assert [message.text for message in result.iterations[0].on_behalf_of] == ["go on"]
+
+
 async def test_blank_messages_are_left_out():
     """A message that is blank once it is filled in is not sent."""
     context = await context_after(llm("a", "hello", system="{{$.empty}} ", key="a"), empty="")

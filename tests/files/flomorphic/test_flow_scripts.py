@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -184,6 +185,20 @@ def test_syntax_is_checked_without_running_anything():
     """A script's syntax is known without a run."""
     assert syntax_error_in("let eval = 1; while (true) {}") is None
     assert syntax_error_in("let a = ;") is not None
+
+
+@pytest.mark.parametrize(
+    ("code", "given", "limits", "said"),
+    [
+        ("1", json.dumps("x" * 1_000_000), JsLimits(memory_bytes=1 << 20), "needs more than 1 MB"),
+        ("'x'.repeat(400_000)", "1", JsLimits(memory_bytes=1 << 20), "needs more than 1 MB|memory"),
+        ("1", "[" * 20_000 + "]" * 20_000, JsLimits(), "Maximum call stack|calls itself too deep"),
+    ],
+)
+def test_what_the_harness_can_not_hold_is_a_limit(code: str, given: str, limits: JsLimits, said: str):
+    """An input or an output that does not fit is told as the limit that it is."""
+    with pytest.raises(JsError, match=said):
+        outcome(code, given, limits)
 
 
 @pytest.mark.parametrize("name", ["time_s", "memory_bytes", "output_chars"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -422,6 +423,21 @@ async def test_a_flow_serves_many_runs_at_once():
         return events.result.report["context"]["n"], events.result.output
 
     assert await asyncio.gather(*[one() for _ in range(5)]) == [(1, "1")] * 5
+
+
+async def test_arguments_that_are_no_json_still_route():
+    """The name of the called function picks the edge, also where its arguments are no JSON; they are kept as they are."""
+    loop_file, client = judged("draft", calls(("done", '{"summary": "x')))
+    result = await run(loop_file, client)
+
+    assert result.report["context"]["j"]["tool_calls"][0]["arguments"] == '{"summary": "x'
+    assert result.iterations[0].evaluations[0].details == {"calls": [{"name": "done", "arguments": '{"summary": "x'}]}
+
+
+def test_an_error_of_a_node_can_be_pickled():
+    """A node's error survives a process's border."""
+    error = pickle.loads(pickle.dumps(FlowNodeError("a", "it broke")))  # noqa: S301 - our own
+    assert (error.ref, str(error)) == ("a", "the node 'a' failed: it broke")
 
 
 async def test_a_flow_takes_no_session():
