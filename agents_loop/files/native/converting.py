@@ -9,6 +9,7 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.files.dagraph.file import DagraphFile
 from agents_loop.files.dagraph.schema import Budget, EvaluatorLoopNode, Part
 from agents_loop.files.loop_file import LoopFile
+from agents_loop.files.native.file import NativeFile
 from agents_loop.files.native.yaml_text import yaml_text
 
 _Fields: TypeAlias = dict[str, Any]
@@ -33,6 +34,8 @@ def convert_loop_file(loop_file: LoopFile) -> ConvertedFile:
     """
     if isinstance(loop_file, DagraphFile):
         return _of_dagraph(loop_file)
+    if isinstance(loop_file, NativeFile):
+        raise ConfigurationError(f"{loop_file.source} is of our own format already")
     raise ConfigurationError(f"{loop_file.source}: only a dagraph file with one evaluator_loop can be converted")
 
 

@@ -25,6 +25,7 @@ from agents_loop.files.prompted.generator import PromptedGenerator
 from agents_loop.loop.agent import LoopAgent
 from agents_loop.loop.stalls.ladder import AnotherAgentStep
 from agents_loop.loop.stalls.policy import StallPolicy
+from agents_loop.metering.budget import LoopBudget
 
 _Fields: TypeAlias = dict[str, Any]
 _TYPES: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -78,7 +79,8 @@ def _loop(loop: LoopAgent, request: str | None, writing: Writing) -> _Fields:
     if own := OPTIONS.write(writing.at("options"), replace(options, budget=None, stall=None)):
         said["options"] = own
     if options.budget is not None:
-        said["budget"] = BUDGETS.write(writing.at("budget"), options.budget)
+        several = [options.budget] if isinstance(options.budget, LoopBudget) else list(options.budget)
+        said["budget"] = BUDGETS.write(writing.at("budget"), several[0] if len(several) == 1 else several)
     stall = _stall(loop, writing.at("stall"))
     return said if stall == "on" else said | {"stall": stall}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, ForwardRef, cast
+from typing import Any, Final, ForwardRef, Literal, cast
 
 from agents_loop.adapting import ChatClientLike
 from agents_loop.checks.check import Check, check
@@ -22,6 +22,7 @@ from agents_loop.evaluators.background_task_completion import (
 from agents_loop.evaluators.completion_marker import CompletionMarkerLoopEvaluator, CompletionMarkerLoopEvaluatorOptions
 from agents_loop.evaluators.delegate import DelegateLoopEvaluator, Word
 from agents_loop.evaluators.evidence import EvidenceLoopEvaluator, EvidenceLoopEvaluatorOptions
+from agents_loop.evaluators.function_call import FunctionCallLoopEvaluator, FunctionCallLoopEvaluatorOptions
 from agents_loop.evaluators.iteration_strategy import (
     IterationStrategyLoopEvaluator,
     IterationStrategyLoopEvaluatorOptions,
@@ -41,6 +42,7 @@ from agents_loop.files.native.kinds import (
     forms,
     is_list,
     is_not,
+    is_of,
     many,
     one_or_many,
     optional,
@@ -59,6 +61,7 @@ from agents_loop.files.native.shared import (
     python_object,
 )
 from agents_loop.files.native.writing import Writing
+from agents_loop.judging.function_calls import JudgeFunction
 from agents_loop.judging.pairwise import PairwiseJudge, PairwiseJudgeOptions
 from agents_loop.judging.rubric import RubricCriterion
 from agents_loop.loop.context import LoopContext
@@ -142,10 +145,12 @@ _DETECTOR = Kind(ForwardRef("Detector"), _built_detector, _written_detector)
 
 _MEMBERS = many(one_or_many(_EVALUATOR))
 _ALLOWED = forms(
+    Form("request", is_of(str), is_of(str), plain(Literal["request"])),
     Form("python", is_python_object, callable, python_object()),
     Form("listed", is_list, is_not(callable), many(plain(str))),
 )
 _THRESHOLDS = Part(StrategyThresholds)
+_FUNCTION = Part(JudgeFunction)
 
 _PARTS: Final = (
     Part(
@@ -174,6 +179,20 @@ _PARTS: Final = (
         PassTokenLoopEvaluatorOptions,
         names={"checker_client": "model"},
         kinds={"checker_client": MODEL, "sources": optional(SOURCES), **JUDGE_KINDS},
+        left_out=JUDGE_LEFT_OUT,
+    ),
+    Part(
+        FunctionCallLoopEvaluator,
+        "function_call",
+        FunctionCallLoopEvaluatorOptions,
+        names={"judge_client": "model"},
+        kinds={
+            "judge_client": MODEL,
+            "continue_function": _FUNCTION.kind,
+            "answered_function": _FUNCTION.kind,
+            "criteria": optional(_TEMPLATES),
+            **JUDGE_KINDS,
+        },
         left_out=JUDGE_LEFT_OUT,
     ),
     Part(

@@ -58,9 +58,14 @@ def written(writing: Writing, value: Any) -> Any:
     raise writing.error(f"{value!r} can't stand in a file")
 
 
+def _written_number(writing: Writing, value: float) -> Any:
+    """A number, without the decimals that say nothing."""
+    return int(value) if isinstance(value, float) and value.is_integer() else written(writing, value)
+
+
 def plain(annotation: Any) -> Kind:
     """A value that is the same in a file and in Python."""
-    return Kind(annotation, _as_it_is, written)
+    return Kind(annotation, _as_it_is, _written_number if annotation is float else written)
 
 
 def optional(kind: Kind) -> Kind:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
@@ -21,6 +21,7 @@ from agents_loop.files.native.kinds import (
     forms,
     imported,
     is_list,
+    is_not,
     is_of,
     many,
     mapping,
@@ -63,6 +64,14 @@ class Passage(Closed):
 
     citation: str
     text: str
+
+
+class Regex(Closed):
+    """A regular expression with flags."""
+
+    regex: str
+    flags: Annotated[str, Field(pattern="^[aimsx]+$")]
+    """As in `(?i)`: `a`, `i`, `m`, `s`, `x`."""
 
 
 class _AnyFormat(BaseModel):
@@ -150,14 +159,26 @@ SOURCES = forms(
 )
 
 
-def _written_pattern(writing: Writing, pattern: str | re.Pattern[str]) -> str:
-    if isinstance(pattern, str):
-        return written(writing, pattern)
+def _built_pattern(building: Building, spec: Regex) -> re.Pattern[str]:
+    flags = re.NOFLAG
+    for flag, letter in _FLAGS.items():
+        flags |= flag if letter in spec.flags else re.NOFLAG
+    try:
+        return re.compile(spec.regex, flags)
+    except re.error as error:
+        raise building.error(f"{spec.regex!r} is no regular expression: {error}", keys=("regex",)) from error
+
+
+def _written_pattern(writing: Writing, pattern: re.Pattern[str]) -> Any:
     flags = "".join(letter for flag, letter in _FLAGS.items() if pattern.flags & flag)
-    return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
+    regex = written(writing, pattern.pattern)
+    return {"regex": regex, "flags": flags} if flags else regex
 
 
-PATTERN = Kind(str, plain(str).build, _written_pattern)
+PATTERN = forms(
+    Form("text", _is_text, _is_text, plain(str)),
+    Form("flags", is_not(_is_text), is_of(re.Pattern), Kind(Regex, _built_pattern, _written_pattern)),
+)
 """A regular expression."""
 
 JUDGE_KINDS: Mapping[str, Kind] = {
