@@ -216,3 +216,12 @@ def test_village_news(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     assert captured.err.endswith("stopped: satisfied after 5 nodes (8 calls, 668 tokens)\n")
     assert sorted(path.name for path in (tmp_path / "village_news").iterdir()) == ["council.txt", "page.txt"]
     assert f"{(tmp_path / 'village_news' / 'page.txt').read_text('utf-8')}\n" == captured.out
+
+
+def test_market_notice(capsys: pytest.CaptureFixture[str]):
+    """Samples: a file of our own runs over scripted replies; the judge's list of demands sends the writer back."""
+    replies = SAMPLES / "market_notice_replies.jsonl"
+    code = main(["run", str(SAMPLES / "market_notice.yaml"), "--backend", f"scripted:{replies}", "--json", "-q"])
+    result = json.loads(capsys.readouterr().out)
+    assert (code, result["stop_reason"], result["model_calls"]) == (0, "satisfied", 11)
+    assert "whom to call for a table" in result["iterations"][1]["input"][-1]["text"]
