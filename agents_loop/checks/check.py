@@ -12,14 +12,13 @@ from agents_loop.loop.answer import answer_text
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
+from agents_loop.loop.regressions import regressed
 from agents_loop.messages import JsonValue
 from agents_loop.templates import fill
 
 Finding: TypeAlias = bool | str | None
 """`True` or `None`: nothing is wrong; `False`: the check fails; a str: it fails, and that is what is wrong."""
 
-_PASSED_AT = "_agents_loop.check"
-"""Where a run keeps in which iteration each check was first passed."""
 Examine: TypeAlias = Callable[[str], Finding | Awaitable[Finding]]
 _Parameters = ParamSpec("_Parameters")
 
@@ -86,11 +85,11 @@ class Check(LoopEvaluator):
             error.add_note(f"raised in the check {self.name!r}")
             raise
         details: dict[str, JsonValue] = {"check": self.name, "passed": problem is None, "problem": problem}
-        passed_at: dict[int, int] = context.additional_properties.setdefault(_PASSED_AT, {})
+        met, unmet = ((self.name,), ()) if problem is None else ((), (self.name,))
+        has_regressed = bool(regressed(context, self, f"check {self.name}", met=met, unmet=unmet))
         if problem is None:
-            passed_at.setdefault(id(self), context.iteration)
             return LoopEvaluation.stop(details=details)
-        if passed_at.get(id(self), context.iteration) < context.iteration:
+        if has_regressed:
             details["regressed"] = True
             problem = f"{problem} (an earlier answer passed this)"
         values = {self.CHECK_PLACEHOLDER: self.name, self.PROBLEM_PLACEHOLDER: problem}

@@ -48,6 +48,8 @@ class PreferenceLoopEvaluator(LoopEvaluator):
             return LoopEvaluation.stop(note="the answer is none: not compared")
         of_all: dict[int, tuple[int, AgentResponse]] = context.additional_properties.setdefault(_BEST, {})
         best = of_all.get(id(self))
+        if best is None and context.best_before is not None:
+            best = context.best_before.number, context.best_before.response
         comparison = None if best is None else await self.judge.compare(context, best[1], response)
         preferred = (
             "new" if comparison is None else {"first": "best", "second": "new"}.get(comparison.better, "neither")

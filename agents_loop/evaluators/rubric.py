@@ -31,6 +31,7 @@ from agents_loop.judging.voting import reaches
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
+from agents_loop.loop.regressions import regressed
 from agents_loop.messages import ChatMessage, ChatRole, JsonValue
 from agents_loop.templates import fill
 
@@ -39,8 +40,6 @@ _CLOSING = (
     'response that fulfil it or says what is missing, and then a "verdict", "met", "not_met" or "not_applicable". '
     'After all of them "answered".'
 )
-_MET_BEFORE = "_agents_loop.rubric"
-"""Where a run's context keeps, by evaluator, in which iteration a criterion was first met."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,13 +224,10 @@ Please deliver the complete answer, and keep what was right about the last one."
 
     def _regressed(self, reading: RubricReading, context: LoopContext) -> set[str]:
         """The criteria that are not met and were in an earlier iteration; those that are met now are remembered."""
-        of_all: dict[int, dict[str, int]] = context.additional_properties.setdefault(_MET_BEFORE, {})
-        met_at = of_all.setdefault(id(self), {})
-        for result in reading.results:
-            if result.verdict == CriterionVerdict.MET:
-                met_at.setdefault(result.criterion.id, context.iteration)
+        met = [result.criterion.id for result in reading.results if result.verdict == CriterionVerdict.MET]
         unmet = [result.criterion.id for result in reading.unmet]
-        return {name for name in unmet if met_at.get(name, context.iteration) < context.iteration}
+        name = f"rubric of {', '.join([criterion.id for criterion in self.criteria])}"
+        return regressed(context, self, name, met=met, unmet=unmet)
 
 
 def _checked(criteria: Sequence[RubricCriterion], options: RubricLoopEvaluatorOptions) -> tuple[RubricCriterion, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import CoroutineType
 from typing import Any
 
 from agents_loop.loop.context import LoopContext
@@ -21,7 +20,7 @@ async def ask(evaluator: LoopEvaluator, context: LoopContext) -> LoopEvaluation:
         TypeError: The evaluator gave something else than a `LoopEvaluation`.
     """
     given: Any = evaluator.evaluate(context)
-    evaluation: Any = await given if type(given) is CoroutineType or hasattr(given, "__await__") else given
+    evaluation = await given if hasattr(given, "__await__") else given
     if not isinstance(evaluation, LoopEvaluation):
         raise TypeError(
             f"{type(evaluator).__name__}.evaluate must give a LoopEvaluation, not {type(evaluation).__name__}: "

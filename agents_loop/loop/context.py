@@ -9,7 +9,7 @@ from typing import Any, overload
 from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent, Messages
 from agents_loop.loop.options import DEFAULT_MAX_ITERATIONS
 from agents_loop.loop.result import IterationRecord
-from agents_loop.messages import ChatMessage, UsageDetails, as_messages
+from agents_loop.messages import ChatMessage, JsonValue, UsageDetails, as_messages
 
 
 class FeedbackLog(Sequence["str | None"]):
@@ -59,6 +59,8 @@ class LoopContext:
         feedback: The feedback of the re-invocations so far.
         max_iterations: The cap of the run.
         iterations: The completed iterations, the latest included.
+        memory: What evaluators remember.
+        best_before: The best iteration of the run that this one continues.
 
     Raises:
         TypeError: The agent, the session, the messages or the response is `None`.
@@ -70,11 +72,13 @@ class LoopContext:
         "_reported_usage",
         "additional_properties",
         "agent",
+        "best_before",
         "evidence",
         "feedback",
         "initial_messages",
         "iteration",
         "last_response",
+        "memory",
         "run_options",
         "session",
     )
@@ -91,6 +95,8 @@ class LoopContext:
         feedback: Iterable[str | None] = (),
         max_iterations: int = DEFAULT_MAX_ITERATIONS,
         iterations: Sequence[IterationRecord] = (),
+        memory: dict[str, JsonValue] | None = None,
+        best_before: IterationRecord | None = None,
     ) -> None:
         required = {
             "agent": agent,
@@ -109,6 +115,11 @@ class LoopContext:
         self.iteration = iteration
         self.feedback = feedback if isinstance(feedback, FeedbackLog) else FeedbackLog(list(feedback))
         self.additional_properties: dict[str, Any] = {}
+        self.memory: dict[str, JsonValue] = {} if memory is None else memory
+        """What evaluators remember of the run as JSON values: unlike the bag it is there too after the run had to wait
+        for a person or a larger budget."""
+        self.best_before = best_before
+        """In a run that continues another: the best iteration before the pause."""
         self._max_iterations = max_iterations
         self._iterations = iterations
         self.evidence: Sequence[str] = ()

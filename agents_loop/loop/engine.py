@@ -31,7 +31,15 @@ from agents_loop.loop.metered_run import MeteredRun
 from agents_loop.loop.next_input import next_input, nudged_input
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.questions import Question, is_acceptance
-from agents_loop.loop.result import RUN_ORDERS, IterationRecord, LoopResult, StopReason, attach_result, inner_result
+from agents_loop.loop.result import (
+    RUN_ORDERS,
+    IterationRecord,
+    LoopResult,
+    StopReason,
+    attach_result,
+    best_of,
+    inner_result,
+)
 from agents_loop.loop.resuming import STATE_KEY, PendingRun, StoppedRun, keep, pending_approvals, take
 from agents_loop.loop.sessions import RunSessions
 from agents_loop.loop.stalls.ladder import AnotherAgentStep, AskPersonStep, StopStep
@@ -72,6 +80,7 @@ class LoopRun:
         "_all_at_once",
         "_bad",
         "_began_at",
+        "_best_before",
         "_context",
         "_earlier",
         "_ending",
@@ -81,6 +90,7 @@ class LoopRun:
         "_judgment",
         "_logger",
         "_max_iterations",
+        "_memory",
         "_messages",
         "_metered",
         "_next",
@@ -135,6 +145,8 @@ class LoopRun:
         self._question: Question | None = None
         self._stopped_run: StoppedRun | None = None
         self._earlier: AgentResponse | None = None
+        self._best_before: IterationRecord | None = None
+        self._memory: dict[str, JsonValue] = {}
         self._resumed_at = 0
         self._number = 0
         self._next: tuple[tuple[ChatMessage, ...], tuple[ChatMessage, ...]] = self._messages, ()
@@ -367,6 +379,7 @@ class LoopRun:
             self._stopped_run, self._earlier = pending.stopped, pending.stopped.response
         self._messages = tuple(pending.messages)
         self._feedback += pending.feedback
+        self._best_before, self._memory = pending.best, pending.memory
         self._sessions.resume(pending.snapshot)
         if self._stalls is not None:
             self._stalls.steps = pending.stall_steps
@@ -424,6 +437,7 @@ class LoopRun:
             self._sessions.current = inner.session
         session = self._sessions.current
         assert session is not None  # noqa: S101 - there has been an iteration
+        judged = self._records[:-1] if requests else self._records  # a call that waits is no answer
         waits = PendingRun(
             request_ids=[request.request_id for request in requests],
             messages=list(self._messages),
@@ -435,6 +449,8 @@ class LoopRun:
             stopped=stopped,
             spent=self._metered.spent,
             stall_steps=0 if self._stalls is None else self._stalls.steps,
+            best=best_of(judged if self._best_before is None else [self._best_before, *judged]),
+            memory=self._memory,
         )
         keep(session, waits)
 
@@ -542,6 +558,8 @@ class LoopRun:
                 feedback=FeedbackLog(self._feedback),
                 max_iterations=self._max_iterations,
                 iterations=self._records,
+                memory=self._memory,
+                best_before=self._best_before,
             )
             return self._context
         context.agent = self._agent
@@ -598,6 +616,7 @@ class LoopRun:
             self._metered.usage,
             self._options.clock() - self._started_at,
             unfinished,
+            best_before=self._best_before,
             calls=self._metered.calls,
         )
         if self._records:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import cast
@@ -132,6 +133,8 @@ class LoopResult:
     """Where an exception ended the run from within a loop inside it: the result of that loop."""
     returned: IterationRecord | None = None
     """The iteration whose answer the run gives: the last, or with `return_best` the best."""
+    best_before: IterationRecord | None = None
+    """In a run that continues another: the best iteration before the pause, with its answer and evaluations."""
     calls: MeteredCalls | None = field(default=None, repr=False, compare=False)
     """What the ledger is made of."""
     report: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -153,10 +156,9 @@ class LoopResult:
         It is the one with the highest score. Of equal scores it is the one that met more criteria, and then the later
         one. An answer without a score comes after all that have one; without any score it is the last answer that is
         one (`bad_response`), or the last of all. Where answers were compared (`PreferenceLoopEvaluator`), it is the one
-        that the comparisons preferred, whatever the scores.
+        that the comparisons preferred, whatever the scores. In a run that continues another it may be `best_before`.
         """
-        ranked = [(Rank.of(each.number, each.evaluations, is_bad=_is_bad(each)), each) for each in self.iterations]
-        return max(ranked, key=lambda pair: pair[0])[1] if ranked else None
+        return best_of(self.iterations if self.best_before is None else (self.best_before, *self.iterations))
 
     @staticmethod
     def of(source: object) -> LoopResult | None:
@@ -178,6 +180,12 @@ class LoopResult:
     def to_json(self) -> str:
         """The result as one JSON object; messages are reduced to their role and text."""
         return json.dumps(result_to_json(self), ensure_ascii=False)
+
+
+def best_of(records: Sequence[IterationRecord]) -> IterationRecord | None:
+    """The iteration with the best answer, as `LoopResult.best` says; `None` without any."""
+    ranked = [(Rank.of(each.number, each.evaluations, is_bad=_is_bad(each)), each) for each in records]
+    return max(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
 
 def _is_bad(record: IterationRecord) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from agents_loop.agent import AgentResponse, AgentSession
 from agents_loop.errors import ConfigurationError, SessionStateError
+from agents_loop.loop.kept_records import record_from_json, record_to_json
 from agents_loop.loop.questions import Question
+from agents_loop.loop.result import IterationRecord
 from agents_loop.message_json import message_from_json, message_to_json
 from agents_loop.messages import ChatMessage, JsonValue, ToolApprovalRequestContent, ToolApprovalResponseContent
 
@@ -107,6 +110,10 @@ class PendingRun:
     """What it has spent, where it has a budget."""
     stall_steps: int = 0
     """How many steps of the ladder of its stall policy it has taken."""
+    best: IterationRecord | None = None
+    """The iteration with its best answer so far."""
+    memory: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What its evaluators remember."""
 
 
 def take(session: AgentSession, messages: Sequence[ChatMessage]) -> PendingRun | None:
@@ -153,6 +160,8 @@ def keep(session: AgentSession, pending: PendingRun) -> None:
         "stopped": None if pending.stopped is None else pending.stopped.to_json(),
         "spent": pending.spent,
         "stall_steps": pending.stall_steps,
+        "best": None if pending.best is None else record_to_json(pending.best),
+        "memory": pending.memory,
     }
 
 
@@ -165,7 +174,7 @@ def _answers(messages: Iterable[ChatMessage], request_ids: Sequence[str]) -> boo
 
 
 def _read(stored: Mapping[str, Any]) -> PendingRun:
-    question, stopped = stored.get("question"), stored.get("stopped")
+    question, stopped, best = stored.get("question"), stored.get("stopped"), stored.get("best")
     return PendingRun(
         request_ids=list(stored["request_ids"]),
         messages=[message_from_json(message) for message in stored["messages"]],
@@ -177,4 +186,6 @@ def _read(stored: Mapping[str, Any]) -> PendingRun:
         stopped=None if stopped is None else StoppedRun.from_json(stopped),
         spent=stored.get("spent"),
         stall_steps=int(stored.get("stall_steps", 0)),
+        best=None if best is None else record_from_json(best),
+        memory=deepcopy(dict(stored.get("memory", {}))),
     )

@@ -23,7 +23,8 @@ def transcript_response(
         return response
     returned = records[-1] if result.returned is None else result.returned
     last = returned.response
-    if options.non_streaming_returns_last_response_only and not streaming:
+    is_earlier = returned is result.best_before
+    if is_earlier or (options.non_streaming_returns_last_response_only and not streaming):
         messages = list(last.messages)
     else:
         messages: list[ChatMessage] = []
