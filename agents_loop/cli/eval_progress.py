@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from agents_loop.cli.live import ScreenConsole
 from agents_loop.cli.streams import write_err
-from agents_loop.cli.text import one_line
+from agents_loop.cli.text import one_line, redact
 from agents_loop.evals.grading import Grade
 from agents_loop.evals.record import QuestionRecord
 from agents_loop.files.counting import counted
@@ -50,7 +51,7 @@ class PlainProgress(EvalProgress):
 
 
 class BarProgress(EvalProgress):
-    """A bar, and a line above it for what failed."""
+    """A bar, and a line above it for what failed. A terminal that has gone is no error."""
 
     def __init__(self) -> None:
         self._progress = Progress(
@@ -66,11 +67,13 @@ class BarProgress(EvalProgress):
     def begin(self, total: int) -> None:
         """Show the bar."""
         self._task = self._progress.add_task("questions", total=total)
-        self._progress.start()
+        with suppress(OSError):
+            self._progress.start()
 
     def notice(self, text: str) -> None:
         """A line above the bar."""
-        self._progress.console.print(one_line(text))
+        with suppress(OSError):
+            self._progress.console.print(one_line(text))
 
     def on_record(self, record: QuestionRecord, total: int) -> None:
         """Move on."""
@@ -81,12 +84,14 @@ class BarProgress(EvalProgress):
         if record.status != "done":
             self.notice(line_of(record))
         if self._task is not None:
-            self._progress.update(self._task, advance=1, description=f"right {self._right}/{self._graded}")
+            with suppress(OSError):
+                self._progress.update(self._task, advance=1, description=f"right {self._right}/{self._graded}")
 
     def close(self) -> None:
         """Leave the bar as it is."""
         if self._task is not None:
-            self._progress.stop()
+            with suppress(OSError):
+                self._progress.stop()
 
 
 def choose_progress(*, quiet: bool) -> EvalProgress:
@@ -100,7 +105,7 @@ def choose_progress(*, quiet: bool) -> EvalProgress:
 def line_of(record: QuestionRecord) -> str:
     """A question that is over, in one line."""
     if record.status != "done":
-        return one_line(f"{record.id}: {record.status}: {record.error}", _LONGEST)
+        return one_line(redact(f"{record.id}: {record.status}: {record.error}"), _LONGEST)
     words = f"draft {word_of(record.first_draft_grade)}, loop {word_of(record.grade)}"
     return one_line(f"{record.id}: {words} ({record.stop_reason}, {counted(record.revisions, 'revision')})", _LONGEST)
 

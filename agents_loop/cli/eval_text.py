@@ -32,7 +32,7 @@ def result_text(result: EvalResult) -> str:
     ]
     lines.append(_spent(result))
     if result.review:
-        lines.append(f"to be read by a person: {', '.join(result.review)}")
+        lines.append(one_line(f"to be read by a person: {', '.join(result.review)}"))
     return "\n".join(lines) + "\n"
 
 

@@ -21,6 +21,7 @@ from agents_loop.cli.streams import say_error, write_out
 from agents_loop.cli.text import one_line, redact
 from agents_loop.errors import ConfigurationError
 from agents_loop.evals.comparing import compare_results
+from agents_loop.evals.grading import Grade
 from agents_loop.evals.options import DEFAULT_CONCURRENCY, EvalOptions
 from agents_loop.evals.projecting import project_evaluation
 from agents_loop.evals.questions import load_questions
@@ -144,7 +145,7 @@ def _run(request: EvalRequest, questions_file: Path, old: EvalResult | None) -> 
     for pattern in backends.unused_routes():
         progress.notice(f"notice: --model {pattern!r} matches no model of the file")
     interrupted = _to_the_end(evaluation, backends, progress)
-    result = evaluation.result(interrupted=interrupted)
+    result = _without_secrets(evaluation.result(interrupted=interrupted))
     is_saved = _save(result, request.out)
     code = _show(request, result, old)
     _say_what_is_wrong(result)
@@ -190,6 +191,26 @@ def _code_of(result: EvalResult) -> int:
     gradings = [record.grade for record in result.records if record.grade is not None and record.grade.by == "rubric"]
     has_no_grader = bool(gradings) and all(grade.grader_failed for grade in gradings)
     return ExitCode.FAILED if (figures.n and figures.failed == figures.n) or has_no_grader else ExitCode.SATISFIED
+
+
+def _without_secrets(result: EvalResult) -> EvalResult:
+    """The result with what was raised as it may be shown and written."""
+    records = [
+        record.model_copy(
+            update={
+                "error": None if record.error is None else redact(record.error),
+                "stop_detail": None if record.stop_detail is None else redact(record.stop_detail),
+                "grade": _shown(record.grade),
+                "first_draft_grade": _shown(record.first_draft_grade),
+            }
+        )
+        for record in result.records
+    ]
+    return result.model_copy(update={"records": records})
+
+
+def _shown(grade: Grade | None) -> Grade | None:
+    return grade if grade is None or grade.reason is None else grade.model_copy(update={"reason": redact(grade.reason)})
 
 
 def _say_what_is_wrong(result: EvalResult) -> None:

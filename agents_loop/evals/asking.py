@@ -69,11 +69,7 @@ class QuestionRun:
         self._graded: list[ChatResponse] = []
 
     async def record(self) -> QuestionRecord:
-        """Run the loop and grade its answer. What the run raises is in the record.
-
-        Raises:
-            ConfigurationError: The file can't be run so: an input is missing, say.
-        """
+        """Run the loop and grade its answer. What the run raises is in the record."""
         started = self._asked.clock()
         result, error = await self._result()
         text = "" if result is None else result.output
@@ -117,8 +113,8 @@ class QuestionRun:
 
     async def _result(self) -> tuple[LoopResult | None, Exception | None]:
         asked = self._asked
-        built = asked.loop_file.build(asked.inputs_of(self._question), self._client, asked.options.settings)
         try:
+            built = asked.loop_file.build(asked.inputs_of(self._question), self._client, asked.options.settings)
             async with built.agent.events(built.message) as events:
                 async for _ in events:
                     pass
@@ -138,7 +134,11 @@ class QuestionRun:
         """A model's client, for this question: its nth call of a kind is looked up as the nth."""
         asked = self._asked
         client = BudgetedChatClient(asked.client_for(name), name, asked.budget, self._tally)
-        return client if asked.cache is None else RecordedChatClient(client, asked.cache.of(client), client.model_id)
+        return (
+            client
+            if asked.cache is None
+            else RecordedChatClient(client, asked.cache.of(client.model_id), client.model_id)
+        )
 
     def _grading_usage(self) -> CallSum:
         usage = sum_usage([response.usage for response in self._graded])

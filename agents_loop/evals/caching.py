@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from agents_loop.clients.recordings import Recordings
 from agents_loop.errors import ConfigurationError
@@ -35,13 +34,12 @@ class CallCache:
         except OSError as error:
             raise ConfigurationError(f"the cache {str(folder)!r} can't be written: {error.strerror}") from error
 
-    def of(self, client: Any) -> Recordings:
-        """The replies of a client's model.
+    def of(self, model: str) -> Recordings:
+        """The replies of a model.
 
         Raises:
             ConfigurationError: Its file is damaged, or of another kind.
         """
-        model = str(client.model_id)
         if model not in self._files:
             self._files[model] = Recordings(self._folder / file_name(model), self._on_warning)
         return self._files[model]

@@ -77,18 +77,22 @@ class Evaluation:
         self._started = time.monotonic()
         self._grader = self.options.grader or next(iter(loop_file.models), "grader")
         folder = self.options.cache_dir
+        cache = None if folder is None else CallCache(folder, self.options.on_warning)
         self._asked = Asked(
             loop_file,
             dict(inputs or {}),
             self._client,
             self._grader,
             self._budget,
-            None if folder is None else CallCache(folder, self.options.on_warning),
+            cache,
             self._prices,
             self.options,
         )
         for name in self.models:
-            self._budget.require_price((getattr(self._client(name), "model_id", None), name))
+            self._client(name)
+            self._budget.require_price((self._model_id(name), name))
+            if cache is not None:
+                cache.of(self._model_id(name))  # what is damaged is said now
         for question in self.questions:
             self._check(question)
 
@@ -133,7 +137,7 @@ class Evaluation:
             file_sha256=_file_digest(self.loop_file.source),
             questions_file=self._questions_file,
             questions_sha256=digest("\n".join(question.model_dump_json() for question in self.questions)),
-            models={name: str(getattr(client, "model_id", None) or name) for name, client in self._clients.items()},
+            models={name: self._model_id(name) for name in self._clients},
             backends=self._backends,
             grader=self._grader if has_rubric(self.questions) else None,
             options=self._stored_options(options),
@@ -176,6 +180,10 @@ class Evaluation:
         if name not in self._clients:
             self._clients[name] = self._client_for(name)
         return self._clients[name]
+
+    def _model_id(self, name: str) -> str:
+        """The model that stands for a name of the file."""
+        return str(getattr(self._client(name), "model_id", None) or name)
 
     def _stored_options(self, options: EvalOptions) -> dict[str, Any]:
         return {

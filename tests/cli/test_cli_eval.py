@@ -301,3 +301,39 @@ def test_a_terminal_has_a_bar(base: tuple[str, ...], stub: tuple[str, ...]):
     assert ran.returncode == 0
     assert b"2/2" in seen
     assert ran.stdout.startswith(b"answers: 2 of 2 questions")
+
+
+def test_no_secret_gets_into_a_result(
+    command: Command, base: tuple[str, ...], server: FaultServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """What a server says of a key is neither shown nor written."""
+    canary = "sk-canary-0123456789abcdef"
+    monkeypatch.setenv("OPENAI_API_KEY", canary)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    server.default = Failure(status=400, message=f"bad key {canary}")
+    out = tmp_path / "r.json"
+
+    ran = command(*base, "--backend", "openai:m", "--json", "--out", str(out))
+
+    assert ran.code == 1
+    for text in (ran.out, ran.err, out.read_text(encoding="utf-8")):
+        assert canary not in text
+        assert "bad key ***" in text
+
+
+def test_a_damaged_cache_is_2_before_any_call(
+    command: Command, at_server: tuple[str, ...], server: FaultServer, tmp_path: Path
+):
+    """One line that names the file."""
+    server.add(*[Completion(content=text) for text in ANSWERS])
+    cached = (*at_server, "--cache-dir", str(tmp_path / "cache"))
+    command(*cached)
+    for path in (tmp_path / "cache").iterdir():
+        path.write_text("{}\n{}\n", encoding="utf-8")
+    asked = len(server.requests)
+
+    ran = command(*cached)
+
+    assert (ran.code, len(server.requests)) == (2, asked)
+    assert len(ran.error_lines) == 1
+    assert "cache" in ran.err
