@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from agents_loop.loop.questions import accept_answer
     from agents_loop.loop.result import IterationRecord, LoopResult, StopReason
     from agents_loop.loop.stalls.answers import (
+        AlternatingAnswersSignal,
         EmptyAnswersSignal,
         NearSameAnswerSignal,
         SameAnswerSignal,
@@ -260,6 +261,7 @@ _HOMES = {
     "loop.questions": ("accept_answer",),
     "loop.result": ("IterationRecord", "LoopResult", "StopReason"),
     "loop.stalls.answers": (
+        "AlternatingAnswersSignal",
         "EmptyAnswersSignal",
         "NearSameAnswerSignal",
         "SameAnswerSignal",
@@ -330,6 +332,7 @@ __all__ = [
     "AgentSession",
     "AgentUpdated",
     "AgentsLoopError",
+    "AlternatingAnswersSignal",
     "AnotherAgentStep",
     "AskPersonStep",
     "AzureOpenAIChatClient",

@@ -10,6 +10,7 @@ from agents_loop.files.native.kinds import MODEL, TEMPLATE, Form, Kind, forms, i
 from agents_loop.files.native.parts import Part, Table
 from agents_loop.files.native.writing import Writing
 from agents_loop.loop.stalls.answers import (
+    AlternatingAnswersSignal,
     EmptyAnswersSignal,
     NearSameAnswerSignal,
     SameAnswerSignal,
@@ -27,6 +28,7 @@ from agents_loop.loop.stalls.verdicts import (
 _SIGNALS = (
     EmptyAnswersSignal,
     SameAnswerSignal,
+    AlternatingAnswersSignal,
     SameToolCallsSignal,
     NearSameAnswerSignal,
     SameFailingCriteriaSignal,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from agents_loop.errors import ConfigurationError
 from agents_loop.loop.stalls.facts import IterationFacts, add_up, is_rising
 from agents_loop.loop.stalls.signal import StallSignal, check_fraction
 from agents_loop.loop.stalls.similarity import Similarity, word_similarity
@@ -82,6 +83,42 @@ class NearSameAnswerSignal(StallSignal):
     def observation(self) -> str:
         """What has been seen."""
         return f"the last {self.repeats} answers are nearly the same"
+
+
+class AlternatingAnswersSignal(StallSignal):
+    """The answer goes round among the same few: A, B, A, B, but for case and white space, and no score rises.
+
+    Each answer of the later half of those that it looks at stands in the earlier half too, and they are not all the
+    same. So with 6 it sees a round of two answers or of three. Each must come back word for word, which an answer
+    that gets better does not.
+
+    Args:
+        repeats: How many answers it looks at; a round of n answers takes 2 n.
+
+    Raises:
+        ConfigurationError: `repeats` is less than 4, or odd.
+    """
+
+    name: ClassVar[str] = "alternating_answers"
+
+    def __init__(self, repeats: int = 6) -> None:
+        super().__init__(repeats)
+        if repeats < 4 or repeats % 2:  # noqa: PLR2004 - two rounds of two answers
+            raise ConfigurationError(f"repeats must be even and at least 4, not {repeats}: it looks at two halves")
+
+    def is_alike(self, iterations: Sequence[IterationFacts]) -> bool:
+        """Whether the later half of the answers is among the earlier half."""
+        half = len(iterations) // 2
+        earlier, later = iterations[:half], iterations[half:]
+        for each in reversed(later):
+            if each.is_blank or not any(each.says_the_same_as(other) for other in earlier):
+                return False
+        return not is_rising(iterations) and not all(later[0].says_the_same_as(each) for each in later[1:])
+
+    @property
+    def observation(self) -> str:
+        """What has been seen."""
+        return f"the last {self.repeats} answers are the same few in turn"
 
 
 class EmptyAnswersSignal(StallSignal):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from agents_loop.agent import AIAgent
 from agents_loop.errors import ConfigurationError
 from agents_loop.loop.stalls.answers import (
+    AlternatingAnswersSignal,
     EmptyAnswersSignal,
     NearSameAnswerSignal,
     SameAnswerSignal,
@@ -35,6 +36,7 @@ def default_signals() -> tuple[StallSignal, ...]:
     return (
         EmptyAnswersSignal(),
         SameAnswerSignal(),
+        AlternatingAnswersSignal(),
         SameToolCallsSignal(),
         NearSameAnswerSignal(),
         SameFailingCriteriaSignal(),

@@ -19,6 +19,7 @@ from agents_loop import (
 )
 from agents_loop.loop.stalls import similarity
 from agents_loop.loop.stalls.answers import (
+    AlternatingAnswersSignal,
     EmptyAnswersSignal,
     NearSameAnswerSignal,
     SameAnswerSignal,
@@ -103,6 +104,18 @@ CASES: list[tuple[StallSignal, list[IterationFacts], list[IterationFacts]]] = [
         [iteration(LONG * 2, score=0.2), iteration((LONG * 2).replace("cost", "price"), score=0.3)],
     ),
     (NearSameAnswerSignal(2), by(iteration, LONG, LONG), by(iteration, "", "")),
+    (AlternatingAnswersSignal(4), by(iteration, "A", "b", "a ", "B"), by(iteration, "a", "b", "a", "c")),
+    (AlternatingAnswersSignal(4), by(iteration, "x", "a", "b", "b", "a"), by(iteration, "a", "a", "b", "b")),
+    (AlternatingAnswersSignal(), by(iteration, *"ababab"), by(iteration, *"abab")),
+    (AlternatingAnswersSignal(), by(iteration, *"abcabc"), by(iteration, *"abcabd")),
+    (AlternatingAnswersSignal(), by(iteration, *"abcbab"), by(iteration, *"abcdef")),
+    (AlternatingAnswersSignal(4), by(iteration, *"abab"), by(iteration, "", "a", "", "a")),
+    (AlternatingAnswersSignal(4), by(iteration, *"abab"), by(iteration, *"aaaa")),
+    (
+        AlternatingAnswersSignal(4),
+        [iteration(text, score=0.5) for text in "abab"],
+        [iteration(text, score=score) for text, score in zip("abab", (0.1, 0.2, 0.3, 0.4), strict=True)],
+    ),
     (EmptyAnswersSignal(), by(iteration, "draft", "", " \n"), by(iteration, "", "draft")),
     (EmptyAnswersSignal(), by(iteration, "", ""), [image(b"1"), image(b"1")]),
     (SameToolCallsSignal(), [called({"id": 1}, "busy")] * 3, [called({"id": 1}, f"{n} %") for n in range(3)]),
@@ -166,6 +179,7 @@ def test_both_directions(signal: StallSignal, stuck: Sequence[IterationFacts], m
 def test_the_names_are_schema():
     """Names of signals stand in `stop_detail`, events and records: each has one of its own."""
     assert sorted(signal.name for signal in default_signals()) == [
+        "alternating_answers",
         "empty_answers",
         "falling_score",
         "flat_score",
@@ -219,6 +233,18 @@ def test_no_false_alarm_on_200_improving_histories():
             if stall is not None:
                 alarms.append(stall.signal.name)
     assert alarms == []
+
+
+def test_no_false_alarm_on_200_drafts_that_look_back():
+    """Nor is one true where an agent goes back to its last draft once, and on from there."""
+    draw = random.Random(4)
+    for _ in range(200):
+        watch, drafts = StallWatch(StallPolicy()), [facts.record for facts in improving(draw)]
+        place = draw.randrange(1, len(drafts))
+        history = [*drafts[:place], drafts[place - 1], *drafts[place:]]
+        for record in history:
+            stall = watch.after(record)
+            assert stall is None or stall.signal.name != "alternating_answers"
 
 
 def test_no_false_alarm_without_scores():
@@ -321,6 +347,8 @@ def test_a_text_built_to_be_slow():
     [
         (lambda: SameAnswerSignal(1), ConfigurationError, "repeats"),
         (lambda: SameAnswerSignal("3"), TypeError, "repeats"),
+        (lambda: AlternatingAnswersSignal(5), ConfigurationError, "even"),
+        (lambda: AlternatingAnswersSignal(2), ConfigurationError, "4"),
         (lambda: NearSameAnswerSignal(similarity=1.5), ConfigurationError, "similarity"),
         (lambda: NearSameAnswerSignal(measure=3), TypeError, "measure"),
         (lambda: FlatScoreSignal(deviation=0), ConfigurationError, "deviation"),
