@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,3 +114,12 @@ def test_a_check_knows_its_maker():
     """A check that is made by hand has no maker; one of a function's has that, and what it was given."""
     assert Check("n", lambda _: True).made_by is None
     assert agents_loop.length_check("words", at_most=3).made_by == ("length_check", {"unit": "words", "at_most": 3})
+
+
+def test_every_key_is_in_the_docs():
+    """The page of the format has each type and each key, in code marks."""
+    page = (Path(__file__).parents[3] / "docs" / "loop-file-format.md").read_text("utf-8")
+    said = set(re.findall(r"`([a-z_]+)`", page))
+    keys = {key for part in PARTS for key in part.keys}
+    keys |= {str(part.type) for table in TABLES for part in table.parts.values()}
+    assert keys - {"signals", "ladder"} <= said, "these stand in the example"
