@@ -1,4 +1,4 @@
-"""A thousand loops of which everything is drawn at random: agents, judges, failures, budgets, loops within loops."""
+"""A thousand loops of which everything is drawn at random: agents, judges, failures, stalls, budgets, loops within loops."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from agents_loop import (
     AIAgent,
     AIJudgeLoopEvaluator,
     AIJudgeLoopEvaluatorOptions,
+    AlternatingAnswersSignal,
+    AnotherAgentStep,
+    AskPersonStep,
     ChatClient,
     ChatClientAgent,
     ChatMessage,
@@ -22,7 +25,9 @@ from agents_loop import (
     ChatResponseUpdate,
     CompletionMarkerLoopEvaluator,
     DelegateLoopEvaluator,
+    EmptyAnswersSignal,
     FallbackChatClient,
+    FreshContextStep,
     FunctionCallContent,
     JudgeFailurePolicy,
     LoopAgent,
@@ -31,9 +36,15 @@ from agents_loop import (
     LoopEvaluator,
     LoopResult,
     ModelPrice,
+    NudgeStep,
     PanelLoopEvaluator,
     PanelLoopEvaluatorOptions,
+    SameAnswerSignal,
+    SameFeedbackSignal,
+    SameToolCallsSignal,
+    StallPolicy,
     StopReason,
+    StopStep,
     TextContent,
     UsageContent,
     UsageDetails,
@@ -181,7 +192,27 @@ class Drawn:
             fresh_context_per_iteration=draw.random() < 0.2,
             on_bad_response=draw.choice(["evaluate", "retry", "stop"]),
             return_best=draw.random() < 0.3,
+            stall=self._stall(),
         )
+
+    def _stall(self) -> StallPolicy | None:
+        """None, the default, or any signals and steps, their thresholds low so that they are often true."""
+        draw = self.draw
+        kind = draw.choices(["none", "default", "drawn"], [0.4, 0.2, 0.4])[0]
+        if kind != "drawn":
+            return StallPolicy() if kind == "default" else None
+        signals = [
+            SameAnswerSignal(draw.randrange(2, 4)),
+            AlternatingAnswersSignal(4),
+            EmptyAnswersSignal(draw.randrange(2, 4)),
+            SameFeedbackSignal(draw.randrange(2, 6)),
+            SameToolCallsSignal(2),
+        ]
+        other = ChatClientAgent(self._model(lambda: TextContent(draw.choice(["of another", "DONE"])), 0.1))
+        steps = [NudgeStep(), FreshContextStep(), AnotherAgentStep(other)]
+        ladder = [draw.choice(steps) for _ in range(draw.randrange(3))]
+        last = draw.choices([StopStep(), AskPersonStep()], [0.7, 0.3])[0]
+        return StallPolicy(signals=draw.sample(signals, draw.randrange(1, 6)), ladder=[*ladder, last])
 
     def _model(self, say: Callable[[], Any], fails: float) -> ChatClient:
         model = Model(self.provider, self.draw, say, fails)
@@ -256,15 +287,18 @@ async def _no_sleep(_: float) -> None:
 async def test_every_run_ends_with_a_reason_within_its_budget_and_its_ledger_is_the_providers(hundred: int):
     """U1, U2: a stop reason; no budget exceeded by more than the calls in flight; the ledger to the token."""
     reasons: set[StopReason] = set()
+    stalled: set[str | None] = set()
     for seed in range(hundred * 100, hundred * 100 + 100):
         drawn = Drawn(seed)
         result, error = await drawn.run()
         reasons.add(result.stop_reason)
+        stalled |= {record.stall for record in result.iterations}
         assert_explained(result, error, seed)
         assert_ledger_is_the_providers(result, drawn.provider, seed)
         if drawn.budget is not None:
             assert_within(drawn.budget, drawn.provider, seed)
     assert {StopReason.SATISFIED, StopReason.MAX_ITERATIONS, StopReason.BUDGET_EXCEEDED} <= reasons
+    assert len(stalled) > 2  # several signals were true, and in some iterations none was
 
 
 def assert_explained(result: LoopResult, error: BaseException | None, seed: int) -> None:
@@ -273,6 +307,12 @@ def assert_explained(result: LoopResult, error: BaseException | None, seed: int)
         assert error is None, seed
         assert result.stop_detail, seed
         assert bool(result.output) <= bool(result.iterations), seed
+    if result.stop_reason is StopReason.STALLED:
+        assert result.iterations[-1].stall, seed
+        assert str(result.stop_detail).startswith(f"{result.iterations[-1].stall}: "), seed
+    if result.stop_reason is StopReason.PENDING_INPUT:
+        assert error is None, seed
+        assert result.stop_detail, seed
 
 
 def assert_ledger_is_the_providers(result: LoopResult, provider: Provider, seed: int) -> None:
