@@ -295,3 +295,23 @@ def test_a_file_of_one_loop_is_resumed_too(command: Command, script: Script):
 
     assert (first.code, [each["output"] for each in first.json["iterations"]]) == (0, ["d1", "d2"])
     assert (second.code, second.json["output"], second.json["model_calls"]) == (0, "d2", 0)
+
+
+def test_a_folder_that_can_not_be_written_ends_the_run(command: Command, script: Script):
+    """What can't be kept is told at once, as a failure of the node; a later attempt goes on where it was."""
+    run = ("run", "chain.yaml", "-i", "what=it", "--run-id", "one", "-q")
+    command(*run, "--backend", script(*ALL[:1]))
+    artifacts = Path("runs/one/artifacts")
+    artifacts.rename("aside")
+    (artifacts / "sha256").mkdir(parents=True)
+    for path in Path("aside/sha256").iterdir():
+        path.rename(artifacts / "sha256" / path.name)
+    (artifacts / "index.json").mkdir()
+
+    failed = command(*run, "--backend", script(*ALL[1:]))
+    (artifacts / "index.json").rmdir()
+    ran = command(*run, "--backend", script(*ALL[1:]))
+
+    assert failed.code == 1
+    assert failed.error_lines[0].startswith("error: node 'b': the run folder 'runs/one' can't be written: ")
+    assert (ran.code, ran.out) == (3, "C\n")

@@ -144,8 +144,9 @@ class GraphEvents:
             if self._kept is not None:
                 self._kept.end(result.stop_reason.value)
         except (OutputsError, RunFolderError) as raised:
-            error = raised
-            result.stop_reason, result.stop_detail = StopReason.FAILED, str(error)
+            if event.response is not None:  # else an exception follows, which matters more
+                error = raised
+                result.stop_reason, result.stop_detail = StopReason.FAILED, str(error)
         self._queue.put_nowait(LoopStopped(result, event.response))
         if error is not None:
             raise error
