@@ -90,7 +90,7 @@ def projection_text(projection: Projection) -> str:
     sums = (f"{projection.tokens_in:,}", _number(projection.tokens_out), money(projection.cost_usd))
     rows.append(("total", "", "", "", *sums))
     table = render_table(header, rows, right=("call", "iteration", "tokens in", "tokens out", "cost"))
-    first = f"{projection.name}: {counted(len(projection.calls), 'call')} at most, projected; no model was called"
+    first = f"{projection.name}: {counted(len(projection.calls), 'call')}, projected; no model was called"
     notes = [f"- {note}" for note in projection.notes]
     return "\n".join([one_line(first), "", table, "", *map(one_line, notes)]) + "\n"
 

@@ -128,7 +128,6 @@ async def test_what_a_judge_is_asked_for_says_no():
     read = Pick.model_validate_json(picked.text)
     assert (read.verdict, len(read.missing), read.score) == (CriterionVerdict.NOT_MET, 1, 0)
     assert endless.text == "{}"
-    assert counter.asks_for_json
 
 
 async def test_the_first_function_is_called_and_no_code_is():

@@ -39,13 +39,15 @@ class CallCounter:
     """The calls of one projection, of all its models."""
 
     calls: list[CountedCall] = field(default_factory=list[CountedCall])
-    asks_for_json: bool = False
-    """Whether an answer in a form was asked for: a judge's."""
+    asks_judges: bool = False
+    """Whether there are evaluators that may ask more than once for a verdict."""
     offers_functions: bool = False
     """Whether a model is to choose among functions."""
     offers_tools: bool = False
     """Whether a model may call code, which is not called here."""
     sends_files: bool = False
+    leaves_out_code: bool = False
+    """Whether there are evaluators that are not asked."""
     skipped_nodes: list[str] = field(default_factory=list[str])
     """Whose condition did not hold."""
 
@@ -102,7 +104,6 @@ class ProjectingChatClient(ChatClient):
         self._counter.offers_tools = self._counter.offers_tools or bool(asked.tools)
         text = projected_text(number, asked.max_output_tokens)
         if asked.response_format is not None and asked.response_format != "text":
-            self._counter.asks_for_json = True
             text = projected_json(asked.response_format, text)
         return ChatMessage(ChatRole.ASSISTANT, text, message_id=new_id())
 

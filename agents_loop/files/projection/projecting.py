@@ -10,6 +10,7 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.files.counting import counted
 from agents_loop.files.inputs import InputValue
 from agents_loop.files.loop_file import LoopFile
+from agents_loop.files.projection.assuming import asks_judges, at_its_worst, leaves_out_code
 from agents_loop.files.projection.client import CallCounter, CountedCall, ProjectingChatClient
 from agents_loop.files.projection.result import ProjectedCall, Projection
 from agents_loop.files.prompts import PromptError
@@ -68,8 +69,10 @@ async def _run(
 ) -> tuple[str, str | None]:
     """How the run ended, and the detail."""
     built = loop_file.build(inputs, lambda name: ProjectingChatClient(name, counter), settings)
+    counter.leaves_out_code = leaves_out_code(built.agent)
+    counter.asks_judges = asks_judges(built.agent)
     try:
-        async with built.agent.events(built.message) as events:
+        async with at_its_worst(built.agent).events(built.message) as events:
             async for event in events:
                 if isinstance(event, NodeChanged) and event.status == "skipped":
                     counter.skipped_nodes.append(event.node)
@@ -112,8 +115,10 @@ def _unknowns(counter: CallCounter) -> list[str]:
         notes.append("the flow goes on by the function that a model calls: the first one is assumed each time")
     if counter.offers_tools:
         notes.append("a model may call tools, and is then asked again: such calls are not projected")
-    if counter.asks_for_json:
+    if counter.asks_judges:
         notes.append("a judge may be asked more than once, by what it answers: such calls are not projected")
+    if counter.leaves_out_code:
+        notes.append("checks by code, and evaluators that are imported, are not run: what they say is not counted")
     if counter.sends_files:
         notes.append("images and files are not counted")
     return notes
