@@ -69,7 +69,7 @@ class _Import:
     def _header(self, data: dict[str, Any]) -> str:
         title = data.get("title")
         if title is not None and not isinstance(title, str):
-            self._reports.error(("title",), f"must be a text, not {title!r:.40}")
+            self._reports.warn(("title",), f"it must be a text, not {title!r:.40}, so it is not taken")
         header = data.get("flomorphic")
         if isinstance(header, dict):
             version = cast("dict[str, Any]", header).get("version")

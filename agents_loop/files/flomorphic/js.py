@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -28,7 +29,7 @@ class JsError(AgentsLoopError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsLimits:
-    """What one run of a script may use.
+    """What a script may use in one visit of its node, the runs for its paths together.
 
     Raises:
         ConfigurationError: A limit is not more than 0.
@@ -85,8 +86,12 @@ def run_script(
         JsError: It threw, or gave something that can't be kept, or went over a limit.
     """
     known: dict[str, str | None] = {}
+    started = time.process_time()  # as the engine counts it
     while True:
-        said = _once(code, given if has_input else None, known, limits)
+        left_s = limits.time_s - (time.process_time() - started)
+        if left_s <= 0:
+            raise JsError(_too_long(limits))
+        said = _once(code, given if has_input else None, known, limits, left_s)
         wanted = [path for path in said["wanted"] if path not in known]
         if not wanted:
             break
@@ -102,17 +107,19 @@ def run_script(
 
 def syntax_error_in(code: str) -> str | None:
     """What is wrong with a script as such; nothing of it is run."""
-    said = _once(f"throw null;\n{code}", None, {}, JsLimits(time_s=1.0))
+    said = _once(f"throw null;\n{code}", None, {}, JsLimits(), 1.0)
     error = cast("str", said.get("error", ""))
     return error.removeprefix("SyntaxError: ") if error.startswith("SyntaxError") else None
 
 
-def _once(code: str, given: str | None, known: Mapping[str, str | None], limits: JsLimits) -> dict[str, Any]:
+def _once(
+    code: str, given: str | None, known: Mapping[str, str | None], limits: JsLimits, left_s: float
+) -> dict[str, Any]:
     quickjs = require_engine()
     context = quickjs.Context()
     context.set_max_stack_size(STACK_BYTES)
     context.set_memory_limit(limits.memory_bytes)
-    context.set_time_limit(limits.time_s)
+    context.set_time_limit(left_s)
     arguments = {
         "code": code,
         "input": given,
@@ -135,10 +142,14 @@ def _limit_behind(said: str, limits: JsLimits) -> str:
     """Which limit ended the script: what it throws itself is caught within the engine."""
     first = said.partition("\n")[0]
     if "interrupted" in first:
-        return f"it took more than {limits.time_s:g} s"
+        return _too_long(limits)
     if "stack" in first:
         return "it calls itself too deep"
     return f"it needs more than {limits.memory_bytes >> 20} MB"
+
+
+def _too_long(limits: JsLimits) -> str:
+    return f"it took more than {limits.time_s:g} s"
 
 
 def _text(value: JsonValue) -> str:

@@ -96,7 +96,6 @@ def test_a_node_without_a_ref_is_numbered():
         (nodes_and({"ref": 5, "kind": "js"}), "nodes[1].ref: must be a text"),
         (nodes_and(edges=[5]), "edges[0]: an edge must be an object"),
         ('{"nodes": [{"kind": "startNode"}], "edges": {}}', "edges: must be a list"),
-        ('{"title": 5, "nodes": [{"kind": "startNode"}]}', "title: must be a text"),
         (nodes_and(llm("a", "p", "_exception")), "'_exception' is the port for what is no choice"),
         (nodes_and(llm("a", "p", "go on")), "must be 1 to 64 of a-z"),
         (
@@ -149,6 +148,7 @@ def test_everything_is_found_at_once_and_where():
     ("text", "said"),
     [
         (ONE.replace('"title"', '"flomorphic": {"version": 2}, "title"'), "2 is newer than what is known (1)"),
+        ('{"title": 5, "nodes": [{"kind": "startNode"}]}', "title: it must be a text, not 5"),
         (nodes_and(js("a", "1")), "no edge leads to 'a': it never runs"),
         (nodes_and({"ref": "s2", "kind": "startNode"}), "there are 2 start nodes; the run begins at 'start'"),
         (nodes_and(js("a", "let x = 1\nreturn x")), "a script has no `return`"),
