@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from agents_loop import (
     ChatMessage,
     ChatOptions,
     ChatResponse,
+    ChatResponseUpdate,
     ConfigurationError,
     LoopBudget,
     LoopResult,
@@ -26,7 +27,7 @@ from agents_loop.files.flomorphic.file import FloMorphicFile
 from agents_loop.files.flomorphic.flow import Flow
 from agents_loop.files.flomorphic.js import JsLimits
 from agents_loop.files.flomorphic.options import FlowOptions
-from agents_loop.loop.events import AgentResponded, EvaluatorDecided, LoopStopped, NodeChanged
+from agents_loop.loop.events import AgentResponded, AgentUpdated, EvaluatorDecided, LoopStopped, NodeChanged
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.messages import FunctionCallContent
 from agents_loop.testing import ScriptedChatClient
@@ -376,6 +377,37 @@ async def test_leaving_early_leaves_nothing_running():
 
     assert events.result is not None
     assert (events.result.stop_reason, len(client.calls)) == (StopReason.CANCELLED, 1)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+class Streaming(ChatClient):
+    """Streams without an end, and knows whether its stream was closed."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    async def get_response(self, messages: Sequence[ChatMessage], options: ChatOptions | None = None) -> ChatResponse:
+        raise AssertionError
+
+    async def get_streaming_response(
+        self, messages: Sequence[ChatMessage], options: ChatOptions | None = None
+    ) -> AsyncIterator[ChatResponseUpdate]:
+        try:
+            while True:
+                yield ChatResponseUpdate("assistant", "more ")
+        finally:
+            self.closed = True
+
+
+async def test_leaving_early_closes_the_stream():
+    """Leaving a streaming run early closes the stream of the model that is answering."""
+    client = Streaming()
+    async with judged()[0].build({}, lambda name: client).agent.events(streaming=True) as events:
+        async for event in events:
+            if isinstance(event, AgentUpdated):
+                break
+
+    assert client.closed
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
