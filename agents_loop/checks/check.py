@@ -8,6 +8,7 @@ from inspect import isawaitable, signature
 from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeAlias
 
 from agents_loop.errors import ConfigurationError
+from agents_loop.flags import check_flags
 from agents_loop.loop.answer import answer_text
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
@@ -44,7 +45,7 @@ class Check(LoopEvaluator):
         feedback_message_template: A template in which `{check}` and `{problem}` are replaced. `None`: the default.
 
     Raises:
-        TypeError: `name` is no str, or `examine` is not callable.
+        TypeError: `name` is no str, `examine` is not callable, or `required` is no bool.
         ConfigurationError: `name` is blank.
     """
 
@@ -68,6 +69,7 @@ class Check(LoopEvaluator):
             raise TypeError(f"feedback_message_template must be a str or None, not {type(template).__name__}")
         self.name = name
         self.required = required
+        check_flags(self, "required")
         self.made_by: MadeBy | None = None
         self._examine = examine
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, get_args
 from agents_loop.adapting import ChatClientLike, as_chat_client
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
 from agents_loop.errors import ConfigurationError
+from agents_loop.flags import check_flags
 from agents_loop.judging.asking import NoVerdict, ask, verdict_text
 from agents_loop.judging.careful import CarefulJudge, check_confidence
 from agents_loop.judging.contradictions import contradiction_in
@@ -109,6 +110,7 @@ class AIJudgeLoopEvaluatorOptions:
 
     def __post_init__(self) -> None:
         check_judge_options(self)
+        check_flags(self, "ask_again_on_contradiction")
         if isinstance(self.criteria, str):
             raise TypeError("criteria must be a sequence of str, not one str")
         for criterion in self.criteria or ():

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from agents_loop.chat_client import JsonSchemaFormat
 from agents_loop.errors import ConfigurationError
+from agents_loop.flags import check_flags
 from agents_loop.judging.reading import Pairs, as_boolean, clean_text, find_object
 from agents_loop.messages import JsonValue
 
@@ -25,7 +26,7 @@ class RubricCriterion:
     """One thing that a response must, or should, fulfil.
 
     Raises:
-        TypeError: `id` or `text` is no str, or `weight` no number.
+        TypeError: `id` or `text` is no str, `weight` no number, or `required` no bool.
         ConfigurationError: The id is not 1 to 64 letters, digits, `_` and `-`; the text is blank; the weight is not
             above 0.
     """
@@ -43,6 +44,7 @@ class RubricCriterion:
         for name, value in (("id", self.id), ("text", self.text)):
             if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+        check_flags(self, "required")
         if not _ID.fullmatch(self.id):
             raise ConfigurationError(f"id must be 1 to 64 letters, digits, '_' and '-', not {self.id!r}")
         if not self.text.strip():

@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias, cast
 
 from agents_loop.agent import AgentSession
 from agents_loop.errors import ConfigurationError
+from agents_loop.flags import check_flags
 from agents_loop.ids import new_id
 from agents_loop.loop.stalls.policy import StallPolicy
 from agents_loop.metering.budget import LoopBudget
@@ -27,7 +28,7 @@ class LoopAgentOptions:
     Raises:
         ConfigurationError: `max_iterations` is less than 1, `evaluation_mode` or `on_bad_response` is not a known one,
             or `bad_response_retries` is less than 1.
-        TypeError: One of the two numbers is not an int.
+        TypeError: One of the two numbers is not an int, or an option is not of its type.
     """
 
     max_iterations: int | None = None
@@ -86,6 +87,14 @@ class LoopAgentOptions:
                 raise TypeError(f"{name} must be callable, not {given!r}")
         for name in ("budget", "resume_budget"):
             _check_budget(name, getattr(self, name))
+        check_flags(
+            self,
+            "fresh_context_per_iteration",
+            "exclude_on_behalf_of_messages",
+            "non_streaming_returns_last_response_only",
+            "evaluate_final_iteration",
+            "return_best",
+        )
         checked_prices(self.prices)
         _check_stall(self.stall)
         if self.evaluation_mode not in ("first", "all"):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agents_loop.errors import ConfigurationError
+from agents_loop.flags import check_flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +52,9 @@ class LoopBudget:
             _check(name, getattr(self, name), int, "an int")
         for name in ("max_cost_usd", "deadline_s"):
             _check(name, getattr(self, name), int | float, "a number")
-        for name, kind, called in (
-            ("counts_cached_input", bool, "a bool"),
-            ("keeps_back_verdict", bool, "a bool"),
-            ("name", str, "a str"),
-        ):
-            if not isinstance(getattr(self, name), kind):
-                raise TypeError(f"{name} must be {called}, not {getattr(self, name)!r}")
+        check_flags(self, "counts_cached_input", "keeps_back_verdict")
+        if not isinstance(self.name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"name must be a str, not {self.name!r}")
         if self.on_estimate is not None and not callable(self.on_estimate):
             raise TypeError(f"on_estimate must be callable, not {self.on_estimate!r}")
 

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Literal, TypeAlias, get_args
 
 from agents_loop.errors import ConfigurationError
+from agents_loop.flags import check_flags
 
 ConfidenceCause: TypeAlias = Literal["missing_evidence", "factual_uncertainty"]
 HallucinationLevel: TypeAlias = Literal["warning", "likely", "confirmed"]
@@ -36,6 +37,7 @@ class ValidationFailure:
     """Whether its severity is 1.0 rather than 0.7."""
 
     def __post_init__(self) -> None:
+        check_flags(self, "critical")
         _check_text("code", self.code)
         _check_text("message", self.message)
 
@@ -57,6 +59,7 @@ class Confidence:
     """Whether there is something from which the agent can do better; without it, low confidence is not fixable."""
 
     def __post_init__(self) -> None:
+        check_flags(self, "source_material_available")
         _check_share("value", self.value)
         if self.cause is not None:
             _check_choice("cause", self.cause, get_args(ConfidenceCause))
@@ -98,6 +101,7 @@ class HallucinationReport:
     """Whether removing single claims would not help. So it is, too, where no finding has a claim."""
 
     def __post_init__(self) -> None:
+        check_flags(self, "systemic")
         _check_items("findings", self.findings, HallucinationFinding)
         if self.risk is not None:
             _check_choice("risk", self.risk, _RISKS)
@@ -131,6 +135,7 @@ class UnmetRequirement:
     """What tells it from other requirements; `None`: the description."""
 
     def __post_init__(self) -> None:
+        check_flags(self, "required", "fixable")
         _check_text("description", self.description)
         if self.severity is not None:
             _check_share("severity", self.severity)
@@ -153,6 +158,7 @@ class UserFeedback:
     """Whether it says what to do. A vague rejection is a question to a person, not to the agent."""
 
     def __post_init__(self) -> None:
+        check_flags(self, "rejected", "actionable")
         _check_text("message", self.message)
 
 
