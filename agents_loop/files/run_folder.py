@@ -57,7 +57,7 @@ class _State(_Closed):
     ended: str | None = None
     """The stop reason of the latest attempt; nothing while one goes on, or when it was killed."""
     spent: dict[str, Any] | None = None
-    """What all attempts have spent, as far as nodes were over; `None` without a budget."""
+    """What all attempts have spent, when the last of their nodes was over or they were; `None` without a budget."""
     nodes: dict[str, KeptNode] = Field(default_factory=dict[str, KeptNode])
 
 
@@ -216,13 +216,17 @@ class OpenRun:
             raise self._unwritten(error) from error
         self._write_state()
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str, spent: dict[str, Any] | None) -> None:
         """The run is over.
+
+        Args:
+            reason: Its stop reason.
+            spent: What it has spent.
 
         Raises:
             RunFolderError: It can't be written.
         """
-        self._state = self._state.model_copy(update={"ended": reason})
+        self._state = self._state.model_copy(update={"ended": reason, "spent": spent})
         self._write_state()
 
     def close(self) -> None:

@@ -202,17 +202,17 @@ def test_a_run_that_ended_at_its_budget_is_not_resumed(command: Command, script:
 
 
 def test_a_budget_counts_what_earlier_attempts_spent(command: Command, script: Script):
-    """What finished nodes have used counts against the budget of the run that is resumed."""
+    """What earlier attempts have used counts against the budget of the run that is resumed, failed nodes included."""
     spent = [{**reply, "usage": {"input_token_count": 50, "output_token_count": 50}} for reply in ALL]
     run = ("run", "chain.yaml", "-i", "what=it", "--run-id", "one", "--max-tokens", "350", "--json", "-q")
 
-    first = command(*run, "--backend", script(*spent[:3]))
-    second = command(
-        *run, "--backend", script({**spent[3], "usage": {"input_token_count": 50, "output_token_count": 0}})
-    )
+    first = command(*run, "--backend", script(*spent[:2]))
+    between = json.loads(Path("runs/one/state.json").read_text("utf-8"))
+    second = command(*run, "--backend", script(*spent[1:]))
 
-    assert (first.code, second.code) == (1, 3)
-    assert json.loads(Path("runs/one/state.json").read_text("utf-8"))["spent"]["spent"]["tokens"] == 350
+    assert (first.code, between["ended"], between["spent"]["spent"]["tokens"]) == (1, "failed", 200)
+    assert (second.code, second.json["model_calls"]) == (4, 2)
+    assert "budget.max_tokens is 350, and the run has used 400 tokens" in second.json["stop_detail"]
 
 
 @pytest.mark.parametrize(

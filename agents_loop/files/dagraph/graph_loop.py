@@ -142,7 +142,7 @@ class GraphEvents:
             if result.stop_reason in _COMPLETE:
                 self._write_outputs()
             if self._kept is not None:
-                self._kept.end(result.stop_reason.value)
+                self._kept.end(result.stop_reason.value, self._run.spent)
         except (OutputsError, RunFolderError) as raised:
             if event.response is not None:  # else an exception follows, which matters more
                 error = raised

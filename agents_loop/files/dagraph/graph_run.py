@@ -23,7 +23,7 @@ from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.loop.events import EvaluatorDecided, LoopEvent, LoopStarted, LoopStopped, NodeChanged, NodeEvent
 from agents_loop.loop.result import LoopResult, StopReason
-from agents_loop.messages import ChatMessage, ChatRole
+from agents_loop.messages import ChatMessage, ChatRole, JsonValue
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.meter import PHASE, Phase, RunMeter, check
 from agents_loop.metering.prices import Prices
@@ -102,6 +102,11 @@ class GraphRun:
         self._spending = meter.spending
         PHASE.set(Phase(meter, "agent"))
 
+    @property
+    def spent(self) -> dict[str, JsonValue] | None:
+        """What the run has spent by now, attempts before a resume included; `None` without a budget."""
+        return None if self._spending is None else self._spending.to_json()
+
     async def to_the_end(self) -> None:
         """Run each wave, as long as none of its nodes fails.
 
@@ -149,8 +154,7 @@ class GraphRun:
                 self._change(node, "running", None)
                 status, detail = "done", await self._attempts(node, outcome, values)
             if self._kept is not None:
-                spent = None if self._spending is None else self._spending.to_json()
-                self._kept.keep(node.id, outcome, spent, is_skipped=status == "skipped")
+                self._kept.keep(node.id, outcome, self.spent, is_skipped=status == "skipped")
         except BaseException as error:
             outcome.usage = self._meters[node.id].used_since(0)
             is_failure = isinstance(error, Exception)
