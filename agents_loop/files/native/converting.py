@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 from agents_loop.errors import ConfigurationError
 from agents_loop.files.dagraph.file import DagraphFile
 from agents_loop.files.dagraph.schema import Budget, EvaluatorLoopNode, Part
+from agents_loop.files.flomorphic.file import FloMorphicFile
 from agents_loop.files.loop_file import LoopFile
-from agents_loop.files.native.file import NativeFile
+from agents_loop.files.native.converting_flow import convert_flow
 from agents_loop.files.native.yaml_text import yaml_text
 
 _Fields: TypeAlias = dict[str, Any]
@@ -24,19 +25,24 @@ class ConvertedFile(NamedTuple):
 
 
 def convert_loop_file(loop_file: LoopFile) -> ConvertedFile:
-    """A file of our own format that does the same as another one: the same calls with the same prompts.
+    """A file of our own format in place of another one.
+
+    Of a dagraph file with one `evaluator_loop` it makes the same calls with the same prompts. Of a FloMorphic flow that
+    is a worker, a judge with two functions and an edge back, it is an agent with a `function_call` evaluator: what
+    scripts did is left out.
 
     Args:
-        loop_file: A dagraph file with one `evaluator_loop`.
+        loop_file: The other file.
 
     Raises:
         ConfigurationError: It is no loop, or more than one.
     """
     if isinstance(loop_file, DagraphFile):
         return _of_dagraph(loop_file)
-    if isinstance(loop_file, NativeFile):
-        raise ConfigurationError(f"{loop_file.source} is of our own format already")
-    raise ConfigurationError(f"{loop_file.source}: only a dagraph file with one evaluator_loop can be converted")
+    if isinstance(loop_file, FloMorphicFile):
+        said, left_out = convert_flow(loop_file)
+        return ConvertedFile(yaml_text(said), tuple(left_out))
+    raise ConfigurationError(f"{loop_file.source} is of our own format already")
 
 
 def _of_dagraph(loop_file: DagraphFile) -> ConvertedFile:
