@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from agents_loop.agent import AgentResponse, AgentResponseUpdate
 from agents_loop.chat_client import ChatClient
@@ -16,6 +17,7 @@ from agents_loop.files.flomorphic.graph import EXCEPTION_PORT, FlowEdge, FlowGra
 from agents_loop.files.flomorphic.metering import FlowMeter
 from agents_loop.files.flomorphic.options import FlowOptions
 from agents_loop.files.flomorphic.records import FlowRecords
+from agents_loop.files.flomorphic.relay import Relay
 from agents_loop.files.flomorphic.routing import Choice
 from agents_loop.files.flomorphic.visits import Visiting
 from agents_loop.loop.evaluation import LoopEvaluation
@@ -40,7 +42,6 @@ MOST_LOGGED_CHARS: Final = 2_000
 """Characters that are kept of a line."""
 
 T = TypeVar("T")
-_Told: TypeAlias = "tuple[LoopEvent, asyncio.Future[None]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,8 @@ class FlowRun:
         self._order = next(RUN_ORDERS)
         self.meter = FlowMeter(options.loop, clients.values(), self._messages)
         self._started_at = options.loop.clock()
-        self._queue: asyncio.Queue[_Told | asyncio.Task[None]] = asyncio.Queue()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._relay = Relay()
+        self.tell = self._relay.tell
         self._missing: list[str] = []
         self.records = FlowRecords(options, self.meter.run)
         self.visits: list[str] = []
@@ -109,25 +110,18 @@ class FlowRun:
             yield LoopStarted(self.run_id, self._messages, self._options.max_iterations)
             self.meter.guard()
             self.spawn(Token(self._graph.start))
-            while self._tasks:
-                told = await self._queue.get()
-                if isinstance(told, asyncio.Task):
-                    self._tasks.discard(told)
-                    told.result()
-                    continue
-                event, seen = told
-                yield event
-                if not seen.done():
-                    seen.set_result(None)
+            async with aclosing(self._relay.events()) as events:
+                async for event in events:
+                    yield event
             if self._missing:
                 yield self._stopped(StopReason.EVALUATOR_FAILED, self._missing[0])
             else:
                 yield self._stopped(StopReason.SATISFIED, None)
         except _EndOfRunError as ended:
-            await self._stop_branches()
+            await self._relay.stop()
             yield self._stopped(ended.reason, ended.detail)
         except BaseException as error:
-            await self._stop_branches()
+            await self._relay.stop()
             if self.result is None:
                 limit = self.meter.run.limit_behind(error)
                 if limit is not None:
@@ -148,15 +142,7 @@ class FlowRun:
 
     def spawn(self, token: Token) -> None:
         """Let a branch begin."""
-        task = asyncio.create_task(_Branch(self, token).walk())
-        self._tasks.add(task)
-        task.add_done_callback(self._queue.put_nowait)
-
-    async def tell(self, event: LoopEvent) -> None:
-        """Wait until an event has been taken."""
-        seen: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.put_nowait((event, seen))
-        await seen
+        self._relay.start(_Branch(self, token).walk())
 
     async def visit(self, node: FlowNode, branch: _Branch) -> Choice | None:
         """Visit a node.
@@ -214,13 +200,6 @@ class FlowRun:
         """A branch has come to its end."""
         if token.missing is not None:
             self._missing.append(token.missing)
-
-    async def _stop_branches(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
 
     def _failure(self, error: BaseException) -> tuple[StopReason, str | None]:
         if isinstance(error, asyncio.CancelledError | GeneratorExit | KeyboardInterrupt):
