@@ -12,6 +12,8 @@ from types import ModuleType
 import pytest
 
 from agents_loop.checks.citations import find_citations
+from agents_loop.files import load_loop_file
+from agents_loop.judge_check import JudgeCheck, load_cases
 from agents_loop.testing import ScriptedChatClient
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -106,3 +108,29 @@ def test_a_question(module: ModuleType, question: dict):
         case "exact", _:
             assert any(holds("accept"))
             assert question["must_cite"]
+
+
+async def test_the_cases_and_their_file():
+    """Samples: the judge of the file is checked over the cases; the writer hears of a draft as if it were its own."""
+    cases = load_cases(SAMPLES / "judge_cases.jsonl")
+    assert Counter(case.kind for case in cases) == {"repeat": 3, "blind_spot": 2, "trivial": 2, "serious": 2}
+
+    def check(messages, options):
+        sources, _, answer = messages[1].text.partition("<latest_response")
+        names = {"warranty", "sluice-manual"}
+        strays = [each for each in find_citations(answer, names=names) if each not in find_citations(sources)]
+        return "\n".join(f"MISSING: {each}" for each in strays) or "ALL CITATIONS SUPPORTED"
+
+    checker = ScriptedChatClient(check)
+    writer = ScriptedChatClient(lambda messages, options: "I don't know.")
+    loop_file = load_loop_file(SAMPLES / "cited_answers.yaml")
+    clients = {"writer": writer, "checker": checker}
+    report = await JudgeCheck(loop_file, cases, clients.__getitem__).run()
+    assert report.passed
+    by_name = {each.name: each.figures for each in report.checks}
+    assert (by_name["agreement"]["right_rate"], by_name["blind_spots"]["pass_rate"]) == (1, 1)
+    assert by_name["trivial_and_serious"]["serious"]["mean_revisions"] == 1
+    asked = writer.calls[0].messages
+    assert [message.role for message in asked] == ["system", "user", "assistant", "user"]
+    assert "fenlight-manual#9" in asked[2].text
+    assert "MISSING: fenlight-manual#9" in asked[3].text

@@ -115,8 +115,8 @@ source of that very name among those that you are shown. Whether the response is
 If each citation of the response names one of the sources, reply with this line and nothing else:
 {PASS_TOKEN_PLACEHOLDER}
 
-Otherwise write one line for each citation that names none of them, and nothing else:
-MISSING: the citation"""
+Otherwise write one line for each citation that names none of them, and nothing else, as in:
+MISSING: manual#4"""
 
     DEFAULT_FEEDBACK_MESSAGE_TEMPLATE: ClassVar[str] = f"""\
 A check of your last answer found this:
