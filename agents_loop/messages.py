@@ -26,7 +26,10 @@ class ChatRole(StrEnum):
 
 @dataclass(slots=True)
 class UsageDetails:
-    """Token counts as the provider reported them. `None` means: not reported."""
+    """Token counts as the provider reported them. `None` means: not reported.
+
+    A negative number counts nothing: it becomes `None`, so that no budget and no sum gets smaller by a call.
+    """
 
     input_token_count: int | None = None
     output_token_count: int | None = None
@@ -37,6 +40,12 @@ class UsageDetails:
     """The part of the output that was spent on reasoning."""
     additional_counts: dict[str, int] | None = None
     """Further counters under the provider's own names."""
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            count: int | None = getattr(self, name)
+            if count is not None and count < 0:
+                setattr(self, name, None)
 
     def __add__(self, other: UsageDetails) -> UsageDetails:
         """Add counter by counter, into a new object. A counter that neither side reported stays `None`."""
@@ -50,6 +59,15 @@ class UsageDetails:
             _add(self.reasoning_token_count, other.reasoning_token_count),
             _add_counts(self.additional_counts, other.additional_counts),
         )
+
+
+_COUNTS = (
+    "input_token_count",
+    "output_token_count",
+    "total_token_count",
+    "cached_input_token_count",
+    "reasoning_token_count",
+)
 
 
 def _add(a: int | None, b: int | None) -> int | None:

@@ -296,3 +296,10 @@ def test_what_is_no_stored_message(value: Any):
 def test_ids_are_unique():
     """No two ids are the same."""
     assert len({new_id() for _ in range(1000)}) == 1000
+
+
+def test_a_count_below_zero_is_none():
+    """Usage: a negative number counts nothing, whoever says it, and does not make a sum smaller."""
+    usage = UsageDetails(-1, 0, -2, -3, -4, {"audio": 1})
+    assert usage == UsageDetails(None, 0, additional_counts={"audio": 1})
+    assert UsageDetails(5) + UsageDetails(-3) == UsageDetails(5)

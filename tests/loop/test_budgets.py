@@ -457,3 +457,20 @@ def test_the_error_can_be_pickled():
     """Its message stays; whose budget it was does not."""
     error = pickle.loads(pickle.dumps(LimitReachedError("spent")))  # noqa: S301 - our own
     assert (str(error), error.spending) == ("spent", None)
+
+
+async def test_counts_below_zero_are_not_reported():
+    """U2: no call makes what was spent smaller: its tokens are estimated, and the ledger has no negative sum."""
+
+    def answer(*_: Any) -> ChatResponse:
+        return ChatResponse("four", usage=UsageDetails(-1000, -5, -1005, cached_input_token_count=-3))
+
+    heard: list[str] = []
+    worker = ScriptedChatClient(answer)
+    budget = LoopBudget(max_tokens=100, keeps_back_verdict=False, on_estimate=heard.append)
+    options = LoopAgentOptions(budget=budget, max_iterations=1000, prices={"*": PRICE})
+    loop = LoopAgent(ChatClientAgent(worker), DelegateLoopEvaluator(lambda _: "again"), options)
+    result = LoopResult.of(await loop.run("x"))
+    assert result.stop_reason is StopReason.BUDGET_EXCEEDED
+    assert len(heard) == 1
+    assert all(entry.usage == UsageDetails() and entry.cost_usd is None for entry in result.ledger)
