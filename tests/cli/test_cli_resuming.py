@@ -215,6 +215,17 @@ def test_a_budget_counts_what_earlier_attempts_spent(command: Command, script: S
     assert "budget.max_tokens is 350, and the run has used 400 tokens" in second.json["stop_detail"]
 
 
+def test_a_finished_run_that_went_over_its_budget_is_finished(command: Command, script: Script):
+    """The last call may go over: what is finished is given again all the same, for it costs nothing."""
+    spent = [{**reply, "usage": {"input_token_count": 50, "output_token_count": 50}} for reply in ALL]
+    run = ("run", "chain.yaml", "-i", "what=it", "--run-id", "one", "--max-tokens", "350", "-q")
+
+    first = command(*run, "--backend", script(*spent))
+    second = command(*run, "--backend", script())
+
+    assert [(ran.code, ran.out) for ran in (first, second)] == [(3, "C\n")] * 2
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [

@@ -27,6 +27,7 @@ from agents_loop.loop.events import LoopEvent, LoopStarted, LoopStopped
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.result import LoopResult, StopReason, attach_result
 from agents_loop.metering.budget import LoopBudget
+from agents_loop.metering.spending import LimitReachedError
 
 _COMPLETE = (StopReason.SATISFIED, StopReason.MAX_ITERATIONS)
 
@@ -75,6 +76,7 @@ class GraphEvents:
         self._run = GraphRun(
             graph.waves,
             graph.inputs,
+            graph.budgets,
             graph.options.prices or {},
             kept,
             self._queue.put_nowait,
@@ -112,7 +114,6 @@ class GraphEvents:
         loop = LoopAgent(self._agent, GraphEvaluator(self._run), self._graph.options)
         events: LoopEvents | None = None
         try:
-            self._run.meter(self._graph.budgets)
             async with loop.events(messages, session=session, options=options) as events:
                 async for event in events:
                     match event:
@@ -122,7 +123,7 @@ class GraphEvents:
                             self._end(result, event)
                         case _:
                             pass  # what happens in the nodes is told by them
-        except NodeBudgetError:
+        except (NodeBudgetError, LimitReachedError):
             if self.result is None:
                 raise
         except BaseException as error:

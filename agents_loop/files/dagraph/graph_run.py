@@ -57,6 +57,7 @@ class GraphRun:
     Args:
         waves: The nodes, in the order in which they run.
         inputs: The values of the inputs.
+        budgets: What the run may spend.
         prices: What models cost.
         kept: Where what nodes have finished is kept, if anywhere.
         emit: Hears what happens in the nodes.
@@ -68,6 +69,7 @@ class GraphRun:
         self,
         waves: Sequence[Sequence[GraphNode]],
         inputs: Mapping[str, InputValue],
+        budgets: Sequence[LoopBudget],
         prices: Prices,
         kept: OpenRun | None,
         emit: Callable[[LoopEvent], None],
@@ -78,6 +80,7 @@ class GraphRun:
         self.waves = waves
         self.outcomes = {node.id: NodeOutcome(node.type) for wave in waves for node in wave}
         self._inputs = inputs
+        self._budgets = budgets
         self._prices = prices
         self._kept = kept
         self._emit = emit
@@ -85,22 +88,6 @@ class GraphRun:
         self._pause = pause
         self._meters: dict[str, RunMeter] = {}
         self._spending: Spending | None = None
-
-    def meter(self, budgets: Sequence[LoopBudget]) -> None:
-        """Let all that the current task waits for be bound by budgets; what a resumed run has spent counts.
-
-        Raises:
-            ConfigurationError: There is a money budget, and the price of a model is not known; or what was spent can't
-                be read.
-        """
-        nodes = [node for wave in self.waves for node in wave]
-        earlier = None if self._kept is None else self._kept.spent
-        try:
-            meter = _metered(budgets, earlier, self._prices, [call for node in nodes for call in node.models])
-        except SessionStateError as error:
-            raise ConfigurationError(f"the run can't be resumed: {error}; begin another with a new --run-id") from error
-        self._spending = meter.spending
-        PHASE.set(Phase(meter, "agent"))
 
     @property
     def spent(self) -> dict[str, JsonValue] | None:
@@ -113,11 +100,33 @@ class GraphRun:
         Raises:
             Exception: What a node's model or evaluator raised.
             BudgetExceededError: A budget, of the run or of a node, is used up.
+            ConfigurationError: There is a money budget, and the price of a model is not known; or what earlier attempts
+                have spent can't be read.
         """
-        for node in [node for wave in self.waves for node in wave]:
-            self._meters[node.id] = _metered(node.budgets, None, self._prices, node.models)
-        for wave in self.waves:
-            await self._wave(wave)
+        meter = self._meter()
+        token = PHASE.set(Phase(meter, "agent"))
+        try:
+            for node in self._nodes:
+                self._meters[node.id] = _metered(node.budgets, None, self._prices, node.models)
+            for wave in self.waves:
+                await self._wave(wave)
+        finally:
+            PHASE.reset(token)
+
+    @property
+    def _nodes(self) -> list[GraphNode]:
+        return [node for wave in self.waves for node in wave]
+
+    def _meter(self) -> RunMeter:
+        """What counts all calls; what attempts before a resume have spent counts too."""
+        earlier = None if self._kept is None else self._kept.spent
+        models = [call for node in self._nodes for call in node.models]
+        try:
+            meter = _metered(self._budgets, earlier, self._prices, models)
+        except SessionStateError as error:
+            raise ConfigurationError(f"the run can't be resumed: {error}; begin another with a new --run-id") from error
+        self._spending = meter.spending
+        return meter
 
     async def _wave(self, wave: Sequence[GraphNode]) -> None:
         """Nodes at once. Where one fails the others come to their end, but where a budget is used up."""
