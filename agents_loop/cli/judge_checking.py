@@ -4,82 +4,60 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agents_loop.cli.backends import Backends
+from agents_loop.cli.display import PlainDisplay, QuietDisplay
 from agents_loop.cli.exit_codes import ExitCode
 from agents_loop.cli.explaining import debug_text, explain
 from agents_loop.cli.local_models import local_client
 from agents_loop.cli.option_values import parse_inputs, parse_prices
+from agents_loop.cli.running import RunRequest
 from agents_loop.cli.streams import say_error, write_err, write_out
 from agents_loop.cli.tables import render_table
 from agents_loop.cli.text import one_line, redact
 from agents_loop.errors import ConfigurationError
-from agents_loop.files import RunSettings, load_loop_file
+from agents_loop.files import load_loop_file
 from agents_loop.files.counting import counted
 from agents_loop.judge_check import JudgeCheck, JudgeCheckOptions, JudgeReport, load_cases
 from agents_loop.messages import JsonValue
 from agents_loop.metering.spending import tokens_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeRequest:
-    """What the command line asks for."""
-
-    file: Path
-    cases: Path
-    repeats: int
-    min_agreement: str
-    inputs: Sequence[str]
-    backend: str | None
-    models: Sequence[str]
-    max_iterations: int | None
-    max_tokens: int | None
-    max_cost_usd: float | None
-    prices: Sequence[str]
-    deadline_s: float | None
-    allow_imports: bool
-    as_json: bool
-    quiet: bool
-    debug: bool
-
-
-def check_judge(request: JudgeRequest) -> int:
+def check_judge(request: RunRequest, cases_file: Path, *, repeats: int, min_agreement: float) -> int:
     """Check the judge of a file, and give the exit code.
+
+    Args:
+        request: What is asked of the file's runs; its limits are those of all of them together.
+        cases_file: The drafts.
+        repeats: How often a draft of the kind `repeat` is judged.
+        min_agreement: Which share of these verdicts must agree.
 
     Raises:
         ConfigurationError: Wrong use, found before any call.
     """
-
-    def tell(text: str) -> None:
-        if not request.quiet:
-            write_err(f"{one_line(redact(text))}\n")
-
-    loop_file, cases = load_loop_file(request.file), load_cases(request.cases)
+    display = QuietDisplay() if request.quiet else PlainDisplay()
+    loop_file, cases = load_loop_file(request.file), load_cases(cases_file)
     options = JudgeCheckOptions(
-        repeats=request.repeats, min_agreement=_parse_share("--min-agreement", request.min_agreement), on_progress=tell
+        repeats=repeats, min_agreement=min_agreement, on_progress=lambda text: display.notice(redact(text))
     )
     backends = Backends(
         request.backend,
         request.models,
-        on_notice=tell,
+        on_notice=display.notice,
         local_client=local_client,
         prices=parse_prices(request.prices),
     )
-    settings = RunSettings(
-        max_iterations=request.max_iterations,
-        max_tokens=request.max_tokens,
-        max_cost_usd=request.max_cost_usd,
-        deadline_s=request.deadline_s,
-        allow_imports=request.allow_imports,
-        prices=backends.prices,
+    check = JudgeCheck(
+        loop_file,
+        cases,
+        backends.client_for,
+        inputs=parse_inputs(request.inputs),
+        settings=request.settings(backends, QuietDisplay(), None),
+        options=options,
     )
-    inputs = parse_inputs(request.inputs)
-    check = JudgeCheck(loop_file, cases, backends.client_for, inputs=inputs, settings=settings, options=options)
     for pattern in backends.unused_routes():
-        tell(f"notice: --model {pattern!r} matches no model of the file")
+        display.notice(f"notice: --model {pattern!r} matches no model of the file")
     error = _run(check, backends)
     _write(check.report, as_json=request.as_json)
     return _finish(check.report, backends, error, debug=request.debug)
@@ -138,13 +116,3 @@ def report_text(report: JudgeReport) -> str:
     rows = [(check.name, check.status, redact(check.detail)) for check in report.checks]
     first = one_line(f"{report.name}: {word}, {counted(len(report.cases), 'case')} ({', '.join(used)})")
     return f"{first}\n\n{render_table(('check', 'status', 'what was seen'), rows)}\n"
-
-
-def _parse_share(option: str, text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise ConfigurationError(f"{option} must be a number from 0 to 1, such as 0.9, not {text!r}")
-    return share

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agents_loop.cli.judge_checking import JudgeRequest, check_judge
+from agents_loop.cli.judge_checking import check_judge
 from agents_loop.cli.option_types import (
     AllowImports,
     AsJson,
@@ -23,7 +23,8 @@ from agents_loop.cli.option_types import (
     PriceOf,
     Quiet,
 )
-from agents_loop.cli.option_values import parse_amount, parse_count
+from agents_loop.cli.option_values import parse_amount, parse_count, parse_share
+from agents_loop.cli.running import RunRequest
 
 judge = typer.Typer(help="The judges of loop files.")
 
@@ -62,11 +63,8 @@ def check(
     Limits are those of all runs together. It ends with 0 if all is well, 1 if an agent or an evaluator failed, 2 for
     wrong use, 3 if a check is not passed, 4 at a budget or a deadline, and 130 when it is interrupted.
     """
-    request = JudgeRequest(
+    run = RunRequest(
         file=file,
-        cases=cases,
-        repeats=parse_count("--repeats", repeats) or 0,
-        min_agreement=min_agreement,
         inputs=inputs or (),
         backend=backend,
         models=model or (),
@@ -80,4 +78,5 @@ def check(
         quiet=quiet,
         debug=debug,
     )
-    return check_judge(request)
+    least = parse_share("--min-agreement", min_agreement)
+    return check_judge(run, cases, repeats=parse_count("--repeats", repeats) or 0, min_agreement=least)

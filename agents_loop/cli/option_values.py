@@ -71,6 +71,21 @@ def parse_amount(option: str, text: str | None, unit: str) -> float | None:
     return amount
 
 
+def parse_share(option: str, text: str) -> float:
+    """The share of an option such as `--min-agreement`.
+
+    Raises:
+        ConfigurationError: It is not a number from 0 to 1.
+    """
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ConfigurationError(f"{option} must be a number from 0 to 1, such as 0.9, not {text!r}")
+    return share
+
+
 def parse_prices(given: Sequence[str]) -> dict[str, ModelPrice]:
     """The `NAME=IN,OUT`s of the command line.
 

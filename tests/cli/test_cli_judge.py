@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from commanding import LIMERICK, Command, verdict
 
-from agents_loop.cli import judge_checking
+from agents_loop.cli import display
 
 Script = Callable[..., str]
 
@@ -137,6 +137,26 @@ def test_a_secret_stays_one(
     assert "canary-123456" not in ran.out + ran.err
 
 
+def test_a_notice_and_the_traceback(command: Command, script: Script, cases: Callable[..., str]):
+    """A `--model` that matches nothing is told; `--debug` shows the traceback of a failure."""
+    more = ("--backend", script(), "--model", "nobody=local", "--debug")
+    ran = command(*check("--cases", cases(("repeat", "x")), *more))
+
+    assert ran.code == 1
+    assert "notice: --model 'nobody' matches no model of the file" in ran.err
+    assert "Traceback" in ran.err
+    assert "partial" in ran.out
+
+
+def test_tokens_and_cost_are_told(command: Command, script: Script, cases: Callable[..., str]):
+    """The first line says what it took, where that is known."""
+    line = {"text": verdict(True), "usage": {"input_token_count": 900, "output_token_count": 100}}
+    more = ("--backend", script(line, line), "--price", "*=100,100")
+    ran = command(*check("--cases", cases(("repeat", "x")), *more))
+
+    assert ran.out.splitlines()[0] == "limerick_with_critic: passed, 2 cases (2 calls, 2,000 tokens, $0.2000)"
+
+
 def test_an_interrupt_is_130_and_what_was_seen_is_given(
     command: Command, script: Script, cases: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ):
@@ -146,7 +166,7 @@ def test_an_interrupt_is_130_and_what_was_seen_is_given(
     def interrupt(text: str) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(judge_checking, "write_err", interrupt)
+    monkeypatch.setattr(display, "write_err", interrupt)
     ran = command(*check("--cases", cases(("repeat", "a"), ("repeat", "b")), "--backend", replies, "--json"))
 
     assert (ran.code, ran.json["partial"]) == (130, True)

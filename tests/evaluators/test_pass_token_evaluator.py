@@ -240,6 +240,16 @@ async def test_only_the_answer_is_cut():
     assert "a" * 301 not in shown
 
 
+async def test_a_prompt_that_is_too_long_is_trimmed():
+    """Law 25: where the prompt does not fit the checker's context, it is asked again with less of the answer."""
+    overflow = JudgeFailedError("context_overflow", "too long")
+    overflow.code = "context_length_exceeded"
+    evaluator, client = checker(overflow, TOKEN, sources=SOURCES)
+    assert (await evaluator.evaluate(context("a" * 9000))).decision == "stop"
+    first, second = (len(call.messages[1].text) for call in client.calls)
+    assert second < first - 5000
+
+
 @settings(max_examples=50, deadline=None)
 @given(answer=st.text(), source=st.text(), name=st.text())
 async def test_no_text_closes_a_fence(answer, source, name):

@@ -209,6 +209,28 @@ async def test_a_judge_that_lets_all_pass():
     assert result_of(report, "trivial_and_serious").detail.endswith("the judge lets serious faults pass")
 
 
+async def test_a_judge_that_fails_while_a_draft_is_revised():
+    """Trivial and serious: a judge that gives no verdict ends that run, and not the check."""
+    replies = iter([verdict(False), JudgeFailedError("refusal", "I won't"), verdict(False), verdict(True)])
+    report = await checked([case("trivial", TYPO), case("serious", POOR)], Models(lambda prompt: next(replies)))
+    assert [each["stop_reason"] for each in report.cases[:2]] == ["evaluator_failed", "satisfied"]
+    assert report.total.calls == 6
+
+
+async def test_a_budget_of_the_file_itself(tmp_path):
+    """Failures: where the file's own budget ends a run, that is not the end of the check."""
+    path = tmp_path / "limerick.yaml"
+    path.write_text(LIMERICK.read_text().replace("max_tokens: 20000", "max_tokens: 10"))
+    models = Models(fair)
+    inputs, settings = {"place": "Delft"}, RunSettings(prices=FREE)
+    check = JudgeCheck(
+        load_loop_file(path), [case("serious", POOR)], models.client_for, inputs=inputs, settings=settings
+    )
+    report = await check.run()
+    assert report.cases[0]["stop_reason"] == "budget_exceeded"
+    assert report.ended_early is None
+
+
 async def test_a_draft_is_in_the_conversation_of_any_agent(tmp_path):
     """Trivial and serious: the agent hears of its draft as if it had written it."""
     models = Models(lambda prompt: verdict("limerick" in prompt and "Peru" not in prompt), lambda prompt: f"No: {GOOD}")
