@@ -171,9 +171,9 @@ def _to_the_end(evaluation: Evaluation, backends: Backends, progress: EvalProgre
 def _show(request: EvalRequest, result: EvalResult, old: EvalResult | None) -> int:
     comparison = None if old is None else compare_results(old, result)
     if request.as_json:
-        fields = result.model_dump(mode="json")
+        fields = result.model_dump()
         if comparison is not None:
-            fields["comparison"] = comparison.model_dump(mode="json")
+            fields["comparison"] = comparison.model_dump()
         write_out(f"{json.dumps(fields, ensure_ascii=False)}\n")
     else:
         write_out(result_text(result))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from agents_loop.evals.record import (
 from agents_loop.evals.spending import BudgetedChatClient, EvalBudget, Tally
 from agents_loop.files.inputs import InputValue
 from agents_loop.files.loop_file import LoopFile
+from agents_loop.judging.reading import clean_text
 from agents_loop.loop.result import LoopResult, StopReason
 from agents_loop.messages import ChatMessage, UsageDetails, sum_usage
 from agents_loop.metering.ledger import Ledger
@@ -72,9 +74,9 @@ class QuestionRun:
         """Run the loop and grade its answer. What the run raises is in the record."""
         started = self._asked.clock()
         result, error = await self._result()
-        text = "" if result is None else result.output
+        text = "" if result is None else clean_text(result.output)
         iterations = stored_iterations(result)
-        draft = str(iterations[0]["output"]) if iterations else None
+        draft = clean_text(str(iterations[0]["output"])) if iterations else None
         status: QuestionStatus = "done" if error is None else "failed"
         loop_grade: Grade | None = None
         draft_grade: Grade | None = None
@@ -92,11 +94,11 @@ class QuestionRun:
         return QuestionRecord(
             id=self._question.id,
             kind=self._question.kind,
-            question_sha256=digest(self._question.model_dump_json()),
+            question_sha256=digest_of(self._question),
             status=status,
-            error=None if error is None else f"{type(error).__name__}: {error}",
+            error=None if error is None else clean_text(f"{type(error).__name__}: {error}"),
             stop_reason=None if result is None else result.stop_reason.value,
-            stop_detail=None if result is None else result.stop_detail,
+            stop_detail=None if result is None or result.stop_detail is None else clean_text(result.stop_detail),
             output=text,
             first_draft=draft,
             iterations=iterations,
@@ -171,6 +173,7 @@ class _Noted(ChatClient):
         return response
 
 
-def digest(text: str) -> str:
-    """The SHA-256 of a text."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def digest_of(*questions: Question) -> str:
+    """The SHA-256 of all that is said of questions."""
+    text = json.dumps([question.model_dump() for question in questions])
+    return hashlib.sha256(text.encode()).hexdigest()

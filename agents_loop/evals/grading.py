@@ -13,7 +13,7 @@ from agents_loop.errors import BudgetExceededError
 from agents_loop.evals.patterns import PatternTimeoutError, is_found
 from agents_loop.evals.questions import UNANSWERABLE, Question
 from agents_loop.judging.fences import draw_nonce, fenced, unused_nonce
-from agents_loop.judging.reading import find_object
+from agents_loop.judging.reading import clean_text, find_object
 from agents_loop.messages import ChatMessage, ChatRole
 
 _TELLS: Final = (
@@ -94,11 +94,11 @@ async def grade(question: Question, text: str, grader: ChatClient | None, option
     except BudgetExceededError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a grader raises, the answer stays
-        said = f"the grader could not be asked: {type(error).__name__}: {error}"
+        said = clean_text(f"the grader could not be asked: {type(error).__name__}: {error}")
         return Grade(passed=None, by="rubric", reason=said, grader_failed=True)
     passed = read_grade(response.text)
     reason = None if passed is not None else "the grader's first line is neither PASS nor FAIL"
-    return Grade(passed=passed, by="rubric", reason=reason, grader_reply=response.text)
+    return Grade(passed=passed, by="rubric", reason=reason, grader_reply=clean_text(response.text))
 
 
 def grader_messages(question: Question, text: str) -> list[ChatMessage]:

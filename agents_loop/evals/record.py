@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict
 
 from agents_loop.evals.grading import Grade
+from agents_loop.judging.reading import clean_text
 from agents_loop.loop.result import LoopResult, StopReason, result_to_json
 from agents_loop.metering.ledger import Ledger, LedgerEntry
 
@@ -91,7 +93,8 @@ def stored_iterations(result: LoopResult | None) -> list[dict[str, Any]]:
     if result is None:
         return []
     stored = _of_the_last_loop(result) or result_to_json(result)["iterations"]
-    return [{name: value for name, value in iteration.items() if name != "input"} for iteration in stored]
+    without_input = [{name: value for name, value in iteration.items() if name != "input"} for iteration in stored]
+    return json.loads(clean_text(json.dumps(without_input, ensure_ascii=False)))
 
 
 def is_graph(result: LoopResult) -> bool:

@@ -58,7 +58,7 @@ class EvalResult(Stored):
 
     def to_json(self) -> str:
         """The result as JSON, for people too."""
-        return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=2)
+        return json.dumps(self.model_dump(), ensure_ascii=False, indent=2)
 
     def save(self, path: str | Path) -> None:
         """Write it: whole, or not at all.

@@ -14,7 +14,7 @@ from typing import Any
 
 from agents_loop.chat_client import ChatClient
 from agents_loop.errors import ConfigurationError
-from agents_loop.evals.asking import Asked, QuestionRun, digest
+from agents_loop.evals.asking import Asked, QuestionRun, digest_of
 from agents_loop.evals.caching import CallCache
 from agents_loop.evals.options import EvalOptions
 from agents_loop.evals.questions import Question, load_questions
@@ -136,7 +136,7 @@ class Evaluation:
             file=self.loop_file.source,
             file_sha256=_file_digest(self.loop_file.source),
             questions_file=self._questions_file,
-            questions_sha256=digest("\n".join(question.model_dump_json() for question in self.questions)),
+            questions_sha256=digest_of(*self.questions),
             models={name: self._model_id(name) for name in self._clients},
             backends=self._backends,
             grader=self._grader if has_rubric(self.questions) else None,

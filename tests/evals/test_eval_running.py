@@ -398,3 +398,15 @@ async def test_of_a_graph_the_drafts_are_those_of_the_loop_that_wrote_the_answer
     assert (record.usage.calls, record.first_draft_usage.tokens) == (5, None)
     assert (result.summary.lift.difference, result.summary.lift.token_ratio) == (1.0, None)
     assert not (tmp_path / "out.txt").exists()
+
+
+async def test_half_characters_do_no_harm(tmp_path: Path):
+    """What no wire can carry is replaced in a result, which is read back as it was written."""
+    models = Models({}, writer=lambda prompt: "right \ud800")
+    question = Question(id="a", question="a \ud83d", accept=["right"])
+
+    result = await evaluated(tmp_path, models, [question])
+    result.save(tmp_path / "r.json")
+
+    assert result.records[0].output == "right ?"
+    assert load_result(tmp_path / "r.json") == result
