@@ -12,10 +12,8 @@ from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
 from agents_loop.errors import ConfigurationError
 from agents_loop.flags import check_flags
 from agents_loop.judging.asking import NoVerdict, ask, verdict_text
-from agents_loop.judging.careful import CarefulJudge, check_confidence
-from agents_loop.judging.contradictions import contradiction_in
 from agents_loop.judging.feedback import FeedbackFilter, screen_feedback, screened
-from agents_loop.judging.judge_options import check_judge_options
+from agents_loop.judging.judge_options import check_confidence, check_judge_options
 from agents_loop.judging.policy import JudgeFailurePolicy
 from agents_loop.judging.prompt import (
     CRITERIA_PLACEHOLDER,
@@ -47,6 +45,7 @@ from agents_loop.messages import ChatMessage, ChatRole, JsonValue
 from agents_loop.templates import fill
 
 if TYPE_CHECKING:
+    from agents_loop.judging.careful import CarefulJudge
     from agents_loop.judging.requirements.judge import RequirementsJudge
 
 JudgeDesign: TypeAlias = Literal["verdict", "requirements"]
@@ -219,6 +218,8 @@ Please go on and deliver the complete answer."""
         threshold, again = options.confidence_threshold, options.ask_again_on_contradiction
         if not (further or again or threshold is not None or options.samples > 1 or stronger is not None):
             return None
+        from agents_loop.judging.careful import CarefulJudge  # noqa: PLC0415 - most judges need none
+
         return CarefulJudge(
             client=self.judge_client,
             chat_options=self._chat_options,
@@ -346,6 +347,8 @@ def _details(reading: VerdictReading) -> dict[str, JsonValue]:
         "readable": reading.readable,
     }
     if reading.answered and reading.fields is not None:
+        from agents_loop.judging.contradictions import contradiction_in  # noqa: PLC0415 - its patterns are large
+
         said = contradiction_in(True, reading.fields)  # noqa: FBT003 - the verdict itself
         if said is not None:
             details["contradiction"] = said

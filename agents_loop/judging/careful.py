@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
-from agents_loop.errors import ConfigurationError
 from agents_loop.judging.asking import NoVerdict, ask
 from agents_loop.judging.contradictions import pointed_out
 from agents_loop.judging.feedback import screen_feedback
@@ -168,23 +167,3 @@ class _Judgment:
         return await ask(
             stronger or judge.client, messages(0) or [], options, judge.policy, self.context, read, messages
         )
-
-
-def check_confidence(threshold: float | None, margin: float, samples: int) -> None:
-    """Check the options of a careful judge.
-
-    Raises:
-        TypeError: One is no number.
-        ConfigurationError: The threshold or the margin is not from 0 to 1; `samples` is less than 1.
-    """
-    for name, value in (("confidence_threshold", threshold), ("confidence_margin", margin)):
-        if value is None and name == "confidence_threshold":
-            continue
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise TypeError(f"{name} must be a number, not {value!r}")
-        if not 0 <= value <= 1:
-            raise ConfigurationError(f"{name} must be a number from 0 to 1, not {value!r}")
-    if not isinstance(samples, int) or isinstance(samples, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"samples must be an int, not {samples!r}")
-    if samples < 1:
-        raise ConfigurationError(f"samples must be at least 1, not {samples}")

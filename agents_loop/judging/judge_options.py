@@ -85,6 +85,26 @@ def check_judge_options(options: JudgeOptions) -> None:
     check_limit("max_conversation_chars", options.max_conversation_chars)
 
 
+def check_confidence(threshold: float | None, margin: float, samples: int) -> None:
+    """Check when a verdict is unsure, and how often the judge is then asked.
+
+    Raises:
+        TypeError: One is no number.
+        ConfigurationError: The threshold or the margin is not from 0 to 1; `samples` is less than 1.
+    """
+    for name, value in (("confidence_threshold", threshold), ("confidence_margin", margin)):
+        if value is None and name == "confidence_threshold":
+            continue
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise TypeError(f"{name} must be a number, not {value!r}")
+        if not 0 <= value <= 1:
+            raise ConfigurationError(f"{name} must be a number from 0 to 1, not {value!r}")
+    if not isinstance(samples, int) or isinstance(samples, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"samples must be an int, not {samples!r}")
+    if samples < 1:
+        raise ConfigurationError(f"samples must be at least 1, not {samples}")
+
+
 def _check_type(name: str, given: object, kind: type, wanted: str, *, may_be_none: bool = False) -> None:
     if not isinstance(given, kind) and not (may_be_none and given is None):
         raise TypeError(f"{name} must be {wanted}, not {type(given).__name__}")
