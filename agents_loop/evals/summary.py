@@ -77,7 +77,7 @@ class Summary(Stored):
     calls: int
     """Calls that were made."""
     cached_calls: int
-    """Calls that the cache answered."""
+    """Calls of finished questions that the cache answered."""
 
 
 def summarize(records: Sequence[QuestionRecord]) -> Summary:
@@ -86,7 +86,6 @@ def summarize(records: Sequence[QuestionRecord]) -> Summary:
     kinds = dict.fromkeys([record.kind for record in done])
     ran = [record for record in done if record.stop_reason is not None]
     reasons = [record.stop_reason for record in ran if record.stop_reason is not None]
-    made = sum(record.calls_made for record in records)
     return Summary(
         n=len(done),
         failed=sum(record.status == "failed" for record in done),
@@ -111,8 +110,8 @@ def summarize(records: Sequence[QuestionRecord]) -> Summary:
         stalled_share=_mean([reason == StopReason.STALLED for reason in reasons]),
         stop_reasons={reason: reasons.count(reason) for reason in sorted(set(reasons))},
         grader_failures=sum(grade.grader_failed for grade in _grades(done)),
-        calls=made,
-        cached_calls=max(0, sum(record.usage.calls + record.grading_usage.calls for record in records) - made),
+        calls=sum(record.calls_made for record in records),
+        cached_calls=sum(max(0, each.usage.calls + each.grading_usage.calls - each.calls_made) for each in done),
     )
 
 
