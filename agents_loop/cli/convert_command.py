@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
+from agents_loop import files
 from agents_loop.cli.exit_codes import ExitCode
 from agents_loop.cli.new_file import write_new
 from agents_loop.cli.option_types import File
 from agents_loop.cli.streams import write_err, write_out
 from agents_loop.cli.text import one_line
-from agents_loop.files import load_loop_file
-from agents_loop.files.native.converting import convert_loop_file
 
 
 def convert(
@@ -24,7 +23,7 @@ def convert(
     ] = None,
 ) -> int:
     """Turn a loop file of another format into one of our own. What it can't carry is said on standard error."""
-    converted = convert_loop_file(load_loop_file(file))
+    converted = files.convert_loop_file(files.load_loop_file(file))
     for line in converted.left_out:
         write_err(f"notice: not carried over: {one_line(line)}\n")
     if out is None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from agents_loop.files.dagraph.schema import Document
 from agents_loop.files.native.document import NativeDocument
 
 LoopFormat: TypeAlias = Literal["loop", "dagraph"]
-LOOP_FORMATS: Final[tuple[str, ...]] = get_args(LoopFormat)
 
 _MODELS = {"loop": NativeDocument, "dagraph": Document}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -7,7 +7,6 @@ from pathlib import Path
 from agents_loop.files.dagraph.file import load_dagraph
 from agents_loop.files.flomorphic.file import is_flomorphic, load_flomorphic
 from agents_loop.files.loop_file import LoopFile
-from agents_loop.files.native.file import load_native
 from agents_loop.files.yaml_tree import parse_yaml, read_text
 
 
@@ -22,4 +21,8 @@ def load_loop_file(path: str | Path) -> LoopFile:
     if is_flomorphic(text):
         return load_flomorphic(source, text)
     tree = parse_yaml(text, source)
-    return load_native(source, tree) if "loop" in tree.data else load_dagraph(source, tree)
+    if "loop" not in tree.data:
+        return load_dagraph(source, tree)
+    from agents_loop.files.native.file import load_native  # noqa: PLC0415 - it makes models of all evaluators
+
+    return load_native(source, tree)

@@ -88,7 +88,7 @@ def python_evaluator(target: Any) -> LoopEvaluator:
 
 
 def python_detector(target: Any) -> Any:
-    """A detector of your own: a `SignalDetector`, a class of one, an evaluator, or a function.
+    """A detector of your own: a `SignalDetector`, a class of one, or a function that gives `IterationSignals`.
 
     Args:
         target: Where it is.
@@ -260,7 +260,7 @@ EVALUATORS = Table("Evaluator", _PARTS)
 DETECTORS = Table(
     "Detector",
     (
-        *[part for part in _PARTS if part.type != "python"],
+        *_PARTS,
         Part(
             ReviewSignalDetector,
             "review",
@@ -271,7 +271,7 @@ DETECTORS = Table(
         ),
         Part(
             python_detector,
-            "python",
+            "signals",
             names={"target": "object"},
             kinds={"target": IMPORTED},
             is_made=lambda target: type(target) is FunctionSignalDetector,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 from agents_loop.errors import MissingExtraError
@@ -12,6 +13,8 @@ except ImportError as error:
     raise MissingExtraError("agents_loop.files", "cli") from error
 
 _WIDE = 110
+_OTHER_BREAKS = re.compile("[\\r\\x85\\u2028\\u2029\\ufeff]")
+"""What YAML takes for line breaks, or for the mark of a file's beginning: written as it is it would not come back."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -27,8 +30,9 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if _OTHER_BREAKS.search(text) else "|" if "\n" in text else None
     represent = cast("Any", dumper).represent_scalar
-    return represent("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    return represent("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)

@@ -87,6 +87,9 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.samp
         "\r\n{{",
         "~",
         "{{{ %}",
+        "a\x85 b",
+        "\u2028",
+        "\ufeffx",
     ]
 )
 words = texts.filter(lambda text: bool(text.strip()))
@@ -164,8 +167,8 @@ checks = st.one_of(
         citation_check, st.just(["m#1"]) | st.just("request") | st.just(own_tools.cited), at_least=st.integers(0, 2)
     ),
     st.builds(check, words, st.just(own_tools.is_plain), feedback_message_template=st.none() | texts),
-    st.just(pydantic_check(own_tools.Line, strict=True)),
-    st.just(command_check("tests", [sys.executable, "-c", ""], env={"A": "b"}, timeout_s=5)),
+    st.builds(pydantic_check, st.just(own_tools.Line), strict=st.booleans()),
+    st.builds(command_check, st.just("tests"), st.just([sys.executable, "-c", ""]), env=st.just({"A": "b"})),
 )
 judges = st.one_of(
     st.builds(AIJudgeLoopEvaluator, client("judge"), judge_options),
@@ -185,7 +188,9 @@ judges = st.one_of(
         ),
     ),
     st.builds(FunctionCallLoopEvaluator, client("judge")),
-    st.just(AIJudgeLoopEvaluator(CLIENTS["judge"], AIJudgeLoopEvaluatorOptions(design="requirements"))),
+    st.builds(
+        AIJudgeLoopEvaluator, client("judge"), st.builds(AIJudgeLoopEvaluatorOptions, design=st.just("requirements"))
+    ),
 )
 leaves = st.one_of(
     judges,
@@ -195,7 +200,7 @@ leaves = st.one_of(
         words,
         options_of(CompletionMarkerLoopEvaluatorOptions, feedback_message_template=texts),
     ),
-    st.just(DelegateLoopEvaluator(own_tools.is_done)),
+    st.builds(DelegateLoopEvaluator, st.just(own_tools.is_done)),
     st.builds(
         PreferenceLoopEvaluator,
         st.builds(
@@ -354,6 +359,20 @@ def test_what_adds_to_an_agents_runs(tmp_path: Path):
     assert dump_loop_file(built.agent, name="n", request="r") == text
     assert "context_providers:\n      - todo\n      - type: agent_mode\n" in text
     assert "- type: another_model\n        model: big\n" in text
+
+
+def test_functions_of_both_sorts_are_detectors(tmp_path: Path):
+    """A function that judges and one that gives signals are told apart, though both are functions in a file."""
+    detectors = [DelegateLoopEvaluator(own_tools.is_done), own_tools.signals]
+    loop = LoopAgent(ChatClientAgent(CLIENTS["writer"]), IterationStrategyLoopEvaluator(detectors))
+    text = dump_loop_file(loop, name="n", request="r")
+    assert re.findall(r"- type: (\w+)\n +object: own_tools:(\w+)", text) == [
+        ("python", "is_done"),
+        ("signals", "signals"),
+    ]
+    built = rebuilt(text, tmp_path / "loop.yaml", models())
+    kinds = [type(each).__name__ for each in built.agent.evaluators[0].detectors]
+    assert kinds == ["EvaluatorSignalDetector", "FunctionSignalDetector"]
 
 
 def test_a_prompted_loop_is_written_with_its_inputs(tmp_path: Path):

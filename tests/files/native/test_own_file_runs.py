@@ -224,7 +224,7 @@ def test_python_objects(write: Write, tmp_path: Path, monkeypatch: pytest.Monkey
                 {"type": "citations", "allowed": {"object": refer("cited")}, "at_least": 0},
                 {"type": "pass_token", "model": "judge", "pass_token": "OK", "sources": {"object": refer("sources")}},
                 {"type": "ai_judge", "model": "judge", "feedback_filter": refer("shortened")},
-                {"type": "iteration_strategy", "detectors": [{"type": "python", "object": refer("signals")}]},
+                {"type": "iteration_strategy", "detectors": [{"type": "signals", "object": refer("signals")}]},
             ],
         )
     )
