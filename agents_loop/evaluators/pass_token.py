@@ -34,7 +34,8 @@ class PassTokenLoopEvaluatorOptions:
     Raises:
         TypeError: An option is not of its type.
         ConfigurationError: `pass_token` has no letter or digit, or several lines; `max_output_tokens` is less than 1;
-            `chat_options` holds tools or a `response_format`; `judge_sees` is unknown; a limit is less than 200.
+            `chat_options` holds tools or a `response_format`; `instructions` hold `{sources}` and there are none;
+            `judge_sees` is unknown; a limit is less than 200.
     """
 
     pass_token: str = "ALL CITATIONS SUPPORTED"  # noqa: S105 - what the checker says is no secret
@@ -80,6 +81,8 @@ class PassTokenLoopEvaluatorOptions:
             raise ConfigurationError(f"max_output_tokens must be at least 1, not {room}")
         if self.chat_options is not None and self.chat_options.response_format is not None:
             raise ConfigurationError("chat_options must hold no response_format: the pass token is a plain text")
+        if self.sources is None and self.instructions is not None and "{sources}" in self.instructions:
+            raise ConfigurationError("sources must be given: the instructions hold {sources}")
 
 
 class PassTokenLoopEvaluator(LoopEvaluator):

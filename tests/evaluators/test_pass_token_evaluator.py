@@ -277,6 +277,7 @@ async def test_no_text_closes_a_fence(answer, source, name):
         ({"max_output_tokens": "200"}, TypeError),
         ({"max_output_tokens": 0}, ConfigurationError),
         ({"instructions": 3}, TypeError),
+        ({"instructions": "Look: {sources}"}, ConfigurationError),
         ({"on_failure": None}, TypeError),
         ({"chat_options": ChatOptions(tools=[tool(looked_up)])}, ConfigurationError),
         ({"chat_options": ChatOptions(response_format=JsonSchemaFormat("x", {}))}, ConfigurationError),

@@ -15,6 +15,7 @@ from agents_loop import (
     ConfigurationError,
     JudgeFailurePolicy,
     LoopContext,
+    PassTokenLoopEvaluatorOptions,
     RubricCriterion,
     RubricLoopEvaluator,
     RubricLoopEvaluatorOptions,
@@ -35,7 +36,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("options", [AIJudgeLoopEvaluatorOptions, RubricLoopEvaluatorOptions])
+@pytest.mark.parametrize(
+    "options", [AIJudgeLoopEvaluatorOptions, PassTokenLoopEvaluatorOptions, RubricLoopEvaluatorOptions]
+)
 @pytest.mark.parametrize(("name", "value"), WRONG)
 def test_an_option_of_a_wrong_type(options, name, value):
     """A wrong type is a TypeError that names the option, when the options are made."""
