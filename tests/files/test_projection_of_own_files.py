@@ -60,3 +60,28 @@ async def test_all_members_of_a_panel_are_asked(tmp_path: Path):
     found = await projected(tmp_path, f"{{type: panel, members: [[{JUDGE}], [{other}]]}}")
 
     assert sorted(models(found)) == ["judge", "judge", "other", "other", "writer", "writer"]
+
+
+async def test_a_judge_that_cannot_read_a_projected_reply_does_not_end_it(tmp_path: Path):
+    """However often a verdict is missing, and whatever is asked in which words, the cap is assumed to be hit."""
+    for judge in (
+        JUDGE.replace("ai_judge", "ai_judge, design: requirements"),
+        JUDGE.replace("chat_options", "verdict_fields: [reasoning, score, impossible], chat_options"),
+        "{type: pass_token, model: judge}",
+        "{type: function_call, model: judge}",
+    ):
+        path = tmp_path / "own.yaml"
+        path.write_text((OWN % f"    - {judge}").replace("max_iterations: 2", "max_iterations: 9"), encoding="utf-8")
+
+        found = await project(load_loop_file(path), {"topic": "tides"})
+
+        assert models(found).count("writer") == 9
+        assert models(found).count("judge") >= 9
+        assert found.ended == "max_iterations"
+
+
+async def test_a_comparison_of_answers_is_projected(tmp_path: Path):
+    """Each answer but the first is compared with the best before it, in both orders."""
+    found = await projected(tmp_path, "{type: preference, model: judge}", "{type: length, unit: words, at_most: 3}")
+
+    assert models(found).count("judge") == 2
