@@ -410,3 +410,36 @@ async def test_half_characters_do_no_harm(tmp_path: Path):
 
     assert result.records[0].output == "right ?"
     assert load_result(tmp_path / "r.json") == result
+
+
+async def test_a_budget_that_ends_within_the_grading_leaves_the_question_unfinished(tmp_path: Path):
+    """The answer is there, and nobody could grade it: it counts nowhere."""
+    models = Models({"a": ["right"]}, judge=lambda prompt: "PASS")
+    question = ask("a", accept=[], grading="rubric", rubric=["It is good."])
+
+    result = await evaluated(tmp_path, models, [question], grader="judge", max_tokens=30)
+
+    record = result.records[0]
+    assert (record.status, record.output, record.grade) == ("unfinished", "right", None)
+    assert (result.ended_by, result.summary.n, result.summary.unfinished) == ("budget", 0, 1)
+
+
+async def test_a_run_that_says_it_failed_has_failed(tmp_path: Path):
+    """A loop that ends as `failed` without an exception is a failed question too, with its detail."""
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        """
+name: own
+loop:
+  agent: {model: writer, request: "{{ question }}", max_output_tokens: 50}
+  evaluators: [{type: length, unit: words, at_most: 5}]
+  options: {on_bad_response: stop}
+""",
+        encoding="utf-8",
+    )
+    models = Models({}, writer=lambda prompt: "")
+
+    result = await evaluate_file(path, [ask("a")], models.client_for)
+
+    assert (result.records[0].status, result.records[0].stop_reason) == ("failed", "failed")
+    assert result.summary.loop.score == 0
