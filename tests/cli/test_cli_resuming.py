@@ -326,3 +326,13 @@ def test_a_folder_that_can_not_be_written_ends_the_run(command: Command, script:
     assert failed.code == 1
     assert failed.error_lines[0].startswith("error: node 'b': the run folder 'runs/one' can't be written: ")
     assert (ran.code, ran.out) == (3, "C\n")
+
+
+def test_files_that_others_can_not_resume_are_2(command: Command, script: Script):
+    """A file of another format has no nodes to keep: `--run-id` is wrong use, not something that does nothing."""
+    sample = str(Path(__file__).parents[2] / "samples" / "market_notice.yaml")
+
+    ran = command("run", sample, "--backend", script(), "--run-id", "one", "-q")
+
+    assert (ran.code, Path("runs").exists()) == (2, False)
+    assert "--run-id and --runs-dir are for files in dagraph's format" in ran.error_lines[0]

@@ -67,19 +67,23 @@ class NodeBuilder:
         return [(self.clients[name], _options(part)) for part in node.parts.values() for name in part.all_models]
 
     def loop(
-        self, prompts: NodePrompts, values: Mapping[str, Any], budgets: Sequence[LoopBudget]
+        self,
+        node: AgentNode | EvaluatorLoopNode,
+        prompts: NodePrompts,
+        values: Mapping[str, Any],
+        budgets: Sequence[LoopBudget],
     ) -> tuple[LoopAgent, ChatMessage]:
         """The loop of a node, and its first prompt. One serves one run.
 
         Args:
-            prompts: The node's.
+            node: The node.
+            prompts: Its templates.
             values: The inputs, and the outputs of the nodes upstream.
             budgets: What it may spend.
 
         Raises:
             PromptError: The first prompt can't be rendered.
         """
-        node = prompts.node
         message = ChatMessage(ChatRole.USER, prompts.first_prompt(values))
         if isinstance(node, AgentNode):
             agent = self._prompted(node, "", prompts, values)

@@ -9,12 +9,12 @@ from pydantic import ValidationError
 
 from agents_loop.files.checking import input_problems, model_problems, shown
 from agents_loop.files.dagraph.graph import graph_problems
+from agents_loop.files.dagraph.outline import OTHER_TYPES, outline_of
 from agents_loop.files.dagraph.schema import Document
 from agents_loop.files.problems import Problem, path_text
 from agents_loop.files.yaml_tree import PathIn, YamlTree
 
 _TYPES = ("agent", "evaluator_loop")
-_OTHER_TYPES = frozenset({"loop", "map", "planner", "bash", "python_exec", "subgraph", "approval_gate", "user_input"})
 _NOT_AT_TOP = frozenset({"hooks"})
 _NOT_IN_PART = frozenset({"temperature", "tools", "mcp_servers", "memory", "max_tool_iterations"})
 _MESSAGES = {"too_short": "needs a node"}
@@ -22,15 +22,18 @@ _MESSAGES = {"too_short": "needs a node"}
 _Fields: TypeAlias = dict[str, Any]
 
 
-def check_document(tree: YamlTree) -> Document | list[Problem]:
-    """The document, or everything that is wrong with it."""
+def check_document(tree: YamlTree) -> tuple[Document | None, list[Problem]]:
+    """The document, if it is one, and what is wrong with it; templates aside."""
     refused, unread = _refused(tree)
+    document, wrong = None, list[Problem]()
     try:
         document = Document.model_validate(tree.data)
     except ValidationError as error:
-        found = model_problems(tree, Document, error, messages=_MESSAGES)
-        return refused + [problem for problem in found if not _is_within(problem.place, unread)]
-    return refused or input_problems(tree, document.inputs) + graph_problems(tree, document) or document
+        wrong = model_problems(tree, Document, error, messages=_MESSAGES)
+    if document is not None:
+        wrong += input_problems(tree, document.inputs)
+    wrong += graph_problems(tree, outline_of(tree.data))
+    return document, refused + [problem for problem in wrong if not _is_within(problem.place, unread)]
 
 
 def _is_within(place: str, others: set[str]) -> bool:
@@ -75,7 +78,7 @@ def _wrong_type(tree: YamlTree, path: PathIn, node: _Fields) -> Problem | None:
 
 def _is_of_another_type(node: _Fields) -> bool:
     kind = node.get("type")
-    return isinstance(kind, str) and kind in _OTHER_TYPES
+    return isinstance(kind, str) and kind in OTHER_TYPES
 
 
 def _node_refused(tree: YamlTree, path: PathIn, node: _Fields) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from agents_loop.files.dagraph.graph import upstream_of, waves_of
 from agents_loop.files.dagraph.graph_loop import Graph, GraphLoop
 from agents_loop.files.dagraph.graph_run import GraphNode
 from agents_loop.files.dagraph.node_prompts import NodePrompts
+from agents_loop.files.dagraph.outline import outline_of
 from agents_loop.files.dagraph.schema import AgentNode, Document, EvaluatorLoopNode
 from agents_loop.files.inputs import InputError, InputValue, resolve_inputs
 from agents_loop.files.loop_file import BuiltLoop, LoopFile
@@ -34,27 +35,18 @@ class DagraphFile(LoopFile):
 
     Args:
         source: The file's name, for messages.
-        tree: What it says, and where.
+        data: What it says.
         document: The same, checked.
-
-    Raises:
-        LoopFileError: A prompt or a condition is not valid.
+        prompts: The templates of its nodes, in their order.
     """
 
     can_resume: ClassVar[bool] = True
 
-    def __init__(self, source: str, tree: YamlTree, document: Document) -> None:
+    def __init__(self, source: str, data: object, document: Document, prompts: Sequence[NodePrompts]) -> None:
         super().__init__(source)
         self.document = document
-        self._data = tree.data
-        upstream = upstream_of(document.nodes)
-        self._prompts = {
-            node.id: NodePrompts(source, tree, document, index, upstream[node.id])
-            for index, node in enumerate(document.nodes)
-        }
-        problems = [problem for prompts in self._prompts.values() for problem in prompts.problems]
-        if problems:
-            raise LoopFileError(source, problems)
+        self._data = data
+        self._prompts = {node.id: each for node, each in zip(document.nodes, prompts, strict=True)}
 
     @property
     def name(self) -> str:
@@ -118,7 +110,7 @@ class DagraphFile(LoopFile):
 
     def _one_loop(self, builder: NodeBuilder, values: dict[str, InputValue]) -> tuple[LoopAgent, ChatMessage]:
         budgets = [*builder.run_budgets(), *builder.run_deadline(), *builder.node_budgets(0)]
-        return builder.loop(self._prompts[self.node.id], values, budgets)
+        return builder.loop(self.node, self._prompts[self.node.id], values, budgets)
 
     def _graph(self, builder: NodeBuilder, values: dict[str, InputValue], *, is_one_loop: bool) -> Graph:
         nodes = {node.id: self._graph_node(builder, index) for index, node in enumerate(self.document.nodes)}
@@ -152,7 +144,7 @@ class DagraphFile(LoopFile):
             retry=node.retry,
             budgets=budgets,
             models=builder.models_of(node),
-            loop=functools.partial(builder.loop, self._prompts[node.id], budgets=budgets),
+            loop=functools.partial(builder.loop, node, self._prompts[node.id], budgets=budgets),
         )
 
     def _output_paths(self, folder: Path) -> dict[Path, str]:
@@ -179,7 +171,13 @@ def load_dagraph(source: str, tree: YamlTree) -> DagraphFile:
     Raises:
         LoopFileError: It is not valid; the error holds every problem, with its place.
     """
-    checked = check_document(tree)
-    if not isinstance(checked, Document):
-        raise LoopFileError(source, checked)
-    return DagraphFile(source, tree, checked)
+    document, problems = check_document(tree)
+    outline = outline_of(tree.data)
+    prompts = [
+        NodePrompts(source, tree, outline, node, upstream)
+        for node, upstream in zip(outline.nodes, upstream_of(outline), strict=True)
+    ]
+    problems += [problem for each in prompts for problem in each.problems]
+    if problems or document is None:
+        raise LoopFileError(source, problems)
+    return DagraphFile(source, tree.data, document, prompts)

@@ -7,7 +7,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath, PureWindowsPath
 
 from agents_loop.files.checking import unknown
-from agents_loop.files.dagraph.schema import AgentNode, Document, EvaluatorLoopNode
+from agents_loop.files.dagraph.outline import Outline
+from agents_loop.files.dagraph.schema import AgentNode, EvaluatorLoopNode
 from agents_loop.files.inputs import LOOP_VARIABLES
 from agents_loop.files.problems import Problem
 from agents_loop.files.yaml_tree import YamlTree
@@ -28,48 +29,55 @@ def waves_of(nodes: Nodes) -> list[list[str]]:
     return waves
 
 
-def upstream_of(nodes: Nodes) -> dict[str, frozenset[str]]:
-    """Of each node all that come before it, directly or not."""
-    direct = {node.id: node.depends_on for node in nodes}
-    upstream: dict[str, frozenset[str]] = {}
-    for wave in waves_of(nodes):
-        for name in wave:
-            upstream[name] = frozenset(direct[name]).union(*[upstream[other] for other in direct[name]])
+def upstream_of(outline: Outline) -> list[frozenset[str]]:
+    """Of each node all that come before it, directly or not, as far as the file has them."""
+    direct: dict[str, list[str]] = {}
+    for node in outline.nodes:
+        if node.id is not None:
+            direct.setdefault(node.id, list(node.depends_on.values()))
+    upstream: list[frozenset[str]] = []
+    for node in outline.nodes:
+        seen: set[str] = set()
+        left = list(node.depends_on.values())
+        while left:
+            name = left.pop()
+            if name in direct and name not in seen:
+                seen.add(name)
+                left += direct[name]
+        upstream.append(frozenset(seen - {node.id}))
     return upstream
 
 
-def graph_problems(tree: YamlTree, document: Document) -> list[Problem]:
+def graph_problems(tree: YamlTree, outline: Outline) -> list[Problem]:
     """What is wrong with the graph: ids, dependencies, and what is to be written where."""
-    ids: dict[str, int] = {}
-    problems: list[Problem] = []
-    for index, node in enumerate(document.nodes):
-        if node.id in ids:
-            line = tree.values["nodes", ids[node.id], "id"].line
-            said = f"the id {node.id!r} is given twice; first in line {line}"
-            problems.append(tree.problem(("nodes", index, "id"), said))
-        ids.setdefault(node.id, index)
-    problems += _wrong_ids(tree, document)
-    problems += _wrong_dependencies(tree, document.nodes, ids)
-    problems += _wrong_outputs(tree, document.outputs, ids)
-    return problems or list(_cycles(tree, document.nodes, ids))
+    ids = outline.ids
+    return [
+        *_wrong_ids(tree, outline, ids),
+        *_wrong_dependencies(tree, outline, ids),
+        *_wrong_outputs(tree, outline.outputs, ids),
+        *_cycles(tree, outline, ids),
+    ]
 
 
-def _wrong_ids(tree: YamlTree, document: Document) -> Iterator[Problem]:
+def _wrong_ids(tree: YamlTree, outline: Outline, ids: Mapping[str, int]) -> Iterator[Problem]:
     """An id is a variable in the prompts downstream; it must not be another one too."""
-    if len(document.nodes) == 1:
-        return
-    for index, node in enumerate(document.nodes):
-        taken = "a variable of the loop itself" if node.id in LOOP_VARIABLES else None
-        if node.id in (document.inputs or {}):
-            taken = "an input too"
-        if taken:
-            yield tree.problem(("nodes", index, "id"), f"{node.id!r} is {taken}: call the node something else")
+    for node in outline.nodes:
+        path = ("nodes", node.index, "id")
+        if node.id is None or len(outline.nodes) == 1:
+            continue
+        if ids[node.id] != node.index:
+            line = tree.values["nodes", ids[node.id], "id"].line
+            yield tree.problem(path, f"the id {node.id!r} is given twice; first in line {line}")
+        elif node.id in (outline.inputs or ()):
+            yield tree.problem(path, f"{node.id!r} is an input too: call the node something else")
+        elif node.id in LOOP_VARIABLES:
+            yield tree.problem(path, f"{node.id!r} is a variable of the loop itself: call the node something else")
 
 
-def _wrong_dependencies(tree: YamlTree, nodes: Nodes, ids: Mapping[str, int]) -> Iterator[Problem]:
-    for index, node in enumerate(nodes):
-        for number, name in enumerate(node.depends_on):
-            path = ("nodes", index, "depends_on", number)
+def _wrong_dependencies(tree: YamlTree, outline: Outline, ids: Mapping[str, int]) -> Iterator[Problem]:
+    for node in outline.nodes:
+        for number, name in node.depends_on.items():
+            path = ("nodes", node.index, "depends_on", number)
             if name == node.id:
                 yield tree.problem(path, "a node can't depend on itself")
             elif name not in ids:
@@ -102,9 +110,13 @@ def _wrong_path(path: str) -> str | None:
     return None
 
 
-def _cycles(tree: YamlTree, nodes: Nodes, ids: Mapping[str, int]) -> Iterator[Problem]:
+def _cycles(tree: YamlTree, outline: Outline, ids: Mapping[str, int]) -> Iterator[Problem]:
     """Each cycle once, as long as others are left when its nodes are taken out."""
-    left = {node.id: [name for name in node.depends_on if name in ids] for node in nodes}
+    left = {
+        node.id: [name for name in node.depends_on.values() if name in ids and name != node.id]
+        for node in outline.nodes
+        if node.id is not None and ids[node.id] == node.index
+    }
     while True:
         try:
             TopologicalSorter(left).prepare()

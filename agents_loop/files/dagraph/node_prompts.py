@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agents_loop.files.conditions import Condition
-from agents_loop.files.dagraph.schema import AgentNode, Document, EvaluatorLoopNode
+from agents_loop.files.dagraph.outline import NodeOutline, Outline
 from agents_loop.files.inputs import LOOP_VARIABLES, InputError, InputValue
 from agents_loop.files.problems import LoopFileError, Problem
 from agents_loop.files.prompted.generator import render_prompt
@@ -30,13 +30,14 @@ class NodePrompts:
     Args:
         source: The file's name, for messages.
         tree: What the file says, and where.
-        document: The same, checked.
-        index: The node's place in it.
+        outline: The file's outline.
+        node: The node's.
         upstream: The nodes whose outputs they may mention.
     """
 
-    def __init__(self, source: str, tree: YamlTree, document: Document, index: int, upstream: frozenset[str]) -> None:
-        self.node: AgentNode | EvaluatorLoopNode = document.nodes[index]
+    def __init__(
+        self, source: str, tree: YamlTree, outline: Outline, node: NodeOutline, upstream: frozenset[str]
+    ) -> None:
         self.upstream = upstream
         self.parts: dict[str, PromptTemplate] = {}
         """The prompts, by the key of the part that has it."""
@@ -44,15 +45,14 @@ class NodePrompts:
         self.problems: list[Problem] = []
         self._source = source
         self._tree = tree
-        self._inputs = document.inputs
-        self._index = index
-        self._others = (
-            {node.id for node in document.nodes} - upstream - {self.node.id if len(document.nodes) == 1 else ""}
-        )
-        for part in self.node.parts:
-            self._read(part)
-        if self.node.when is not None:
-            self._read_condition(self.node.when)
+        self._inputs = outline.inputs
+        self._node = node
+        is_alone = len(outline.nodes) == 1
+        self._others = frozenset[str]() if is_alone else outline.ids.keys() - upstream
+        for part, text in node.prompts.items():
+            self._read(part, text)
+        if node.when is not None:
+            self._read_condition(node.when)
 
     @property
     def mentioned(self) -> frozenset[str]:
@@ -96,9 +96,9 @@ class NodePrompts:
             part = next(iter(self.parts))
             raise LoopFileError(self._source, [self._problem(part, error.message, error.line)]) from error
 
-    def _read(self, part: str) -> None:
+    def _read(self, part: str, text: str) -> None:
         try:
-            prompt = PromptTemplate(self.node.parts[part].prompt, located=functools.partial(self._located, part))
+            prompt = PromptTemplate(text, located=functools.partial(self._located, part))
         except PromptError as error:
             self.problems.append(self._problem(part, error.message, error.line))
             return
@@ -115,12 +115,12 @@ class NodePrompts:
 
     def _check(self, part: str, mentioned: Iterable[str], required: Mapping[str, int | None]) -> None:
         for name in sorted(self._others.intersection(mentioned) - _VARIABLES[part]):
-            if name == self.node.id:
+            if name == self._node.id:
                 said = f"{name!r} is this very node: its own output is not there yet"
             else:
                 said = f"{name!r} is a node that this one does not depend on: add it to `depends_on`"
             self.problems.append(self._problem(part, said, required.get(name)))
-        known = _VARIABLES[part] | self.upstream | (self._inputs or {}).keys()
+        known = _VARIABLES[part] | self.upstream | (self._inputs or frozenset())
         for variable, line in required.items():
             is_wrong = self._inputs is not None or variable in LOOP_VARIABLES
             if variable not in known and variable not in self._others and is_wrong:
@@ -128,7 +128,7 @@ class NodePrompts:
 
     def _problem(self, part: str, message: str, line: int | None) -> Problem:
         keys = {"": ("prompt",), _WHEN: (_WHEN,)}.get(part, (part, "prompt"))
-        path: PathIn = ("nodes", self._index, *keys)
+        path: PathIn = ("nodes", self._node.index, *keys)
         problem = self._tree.problem(path, message)
         first = self._tree.values[path].first_text_line
         if line is None or first is None:
@@ -139,7 +139,7 @@ class NodePrompts:
         return self._problem(part, message, line).text(self._source)
 
 
-def _undefined(part: str, variable: str, known: frozenset[str] | set[str]) -> str:
+def _undefined(part: str, variable: str, known: frozenset[str]) -> str:
     if variable in LOOP_VARIABLES:
         has = f"it has: {', '.join(sorted(known))}" if known else "it has none"
         return f"{variable!r} is not a variable of the {_CALLED[part]}; {has}"

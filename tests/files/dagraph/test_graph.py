@@ -334,6 +334,47 @@ def test_a_graph_that_can_not_run_is_refused(write: Write, lines: list[str], sai
     assert line.split(": ", 1)[1].startswith(said), line
 
 
+def test_every_kind_of_problem_is_told_at_once(write: Write):
+    """Wrong values, what is not supported, the graph and the templates: all in one go, in the order of the file."""
+    path = write(
+        """\
+name: 7
+hooks: {on_dag_start: x}
+inputs: {town: {type: city}}
+nodes:
+- {id: a, type: agent, model: m, prompt: "{{ b }} {{ twon }}", tools: [x]}
+- {id: b, type: evaluator_loop, max_iterations: 0, depends_on: [c], generator: {model: m, prompt: "{{"},
+   evaluator: {model: m, promt: x}}
+- {id: c, type: agent, model: m, depends_on: [b, d], when: town ==, prompt: p}
+- {id: a, type: bash, when: "{{"}
+outputs: {../x: z}
+"""
+    )
+
+    with pytest.raises(LoopFileError) as caught:
+        load_loop_file(path)
+
+    found = [line.removeprefix(f"{path}:") for line in caught.value.lines]
+    assert [line.split(": ")[1] for line in found] == [
+        "name",
+        "hooks",
+        "inputs.town.type",
+        "nodes[0].prompt",
+        "nodes[0].prompt",
+        "nodes[0].tools",
+        "nodes[1].generator.prompt",
+        "nodes[1].max_iterations",
+        "nodes[1].depends_on",
+        "nodes[1].evaluator.prompt",
+        "nodes[1].evaluator.promt",
+        "nodes[2].depends_on[1]",
+        "nodes[2].when",
+        "nodes[3].type",
+        "outputs.../x",
+        "outputs.../x",
+    ], found
+
+
 def test_every_cycle_is_told_at_once(write: Write):
     """Two cycles are two problems."""
     pairs = [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")]
