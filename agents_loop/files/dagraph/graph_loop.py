@@ -84,14 +84,16 @@ class GraphEvents:
         )
         self._agent = GraphAgent(self._run, graph.order, graph.name)
         self._task: asyncio.Task[None] | None = None
+        self._is_over = False
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> LoopEvent:
-        event = await self._queue.get()
+        event = None if self._is_over else await self._queue.get()
         if event is not None:
             return event
+        self._is_over = True
         if self._task is not None:
             task, self._task = self._task, None
             await task  # raises what ended the run

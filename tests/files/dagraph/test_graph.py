@@ -220,6 +220,16 @@ async def test_nodes_stream_where_that_is_asked():
     assert "Dear all" in "".join(pieces)
 
 
+async def test_events_that_are_over_stay_over():
+    """Who asks for more after the last event gets none, as with any iterator."""
+    async with travellers().build(TRIP, HERE).agent.events() as events:
+        first = [event async for event in events]
+        second = [event async for event in events]
+
+    assert first
+    assert second == []
+
+
 async def test_a_graph_runs_again_and_again():
     """A graph keeps nothing between its runs: two at once don't mix."""
     cast = travellers(*[YES] * 2, scout=["t"] * 2, cook=["s"] * 2, planner=["p"] * 2, clerk=["one", "two"])
