@@ -42,10 +42,16 @@ class UsageDetails:
     """Further counters under the provider's own names."""
 
     def __post_init__(self) -> None:
-        for name in _COUNTS:
-            count: int | None = getattr(self, name)
-            if count is not None and count < 0:
-                setattr(self, name, None)
+        if (self.input_token_count or 0) < 0:  # one by one: usages are made and added on the hot path
+            self.input_token_count = None
+        if (self.output_token_count or 0) < 0:
+            self.output_token_count = None
+        if (self.total_token_count or 0) < 0:
+            self.total_token_count = None
+        if (self.cached_input_token_count or 0) < 0:
+            self.cached_input_token_count = None
+        if (self.reasoning_token_count or 0) < 0:
+            self.reasoning_token_count = None
 
     def __add__(self, other: UsageDetails) -> UsageDetails:
         """Add counter by counter, into a new object. A counter that neither side reported stays `None`."""
@@ -59,15 +65,6 @@ class UsageDetails:
             _add(self.reasoning_token_count, other.reasoning_token_count),
             _add_counts(self.additional_counts, other.additional_counts),
         )
-
-
-_COUNTS = (
-    "input_token_count",
-    "output_token_count",
-    "total_token_count",
-    "cached_input_token_count",
-    "reasoning_token_count",
-)
 
 
 def _add(a: int | None, b: int | None) -> int | None:
