@@ -235,6 +235,32 @@ def test_what_an_input_makes_invalid(write: Write):
 
 
 @pytest.mark.parametrize(
+    ("agent", "place"),
+    [
+        ("{model: w, request: '{{ 1 // (x | int) }}'}", "loop.agent.request"),
+        ("{model: w, prompt: '{{ 1 // (x | int) }}'}", "loop.agent.prompt"),
+    ],
+)
+def test_what_can_not_be_rendered(write: Write, agent: str, place: str):
+    """A template that an input's value makes fail is a problem at its place, before any call."""
+    loop_file = load_loop_file(write(f"name: n\nloop:\n  agent: {agent}\n  evaluators: [json]\n"))
+    client = ScriptedChatClient([])
+    with pytest.raises(LoopFileError, match=rf":3:\d+: {place}: can't be rendered: ZeroDivisionError"):
+        loop_file.build({"x": "0"}, lambda _: client)
+    assert client.calls == []
+
+
+def test_a_pattern_with_flags(write: Write):
+    """A pattern may have flags; one that is none is a problem at its place."""
+    good = "{type: regex, pattern: {regex: 'A.B', flags: is}}"
+    assert load_loop_file(write(evaluator(good))).models == ["writer"]
+    found = problems(write(evaluator("{type: regex, pattern: {regex: '(', flags: i}}")))
+    assert "loop.evaluators[0].pattern.regex: '(' is no regular expression" in found[0]
+    found = problems(write(evaluator("{type: regex, pattern: {regex: '(', flags: q}}")))
+    assert "loop.evaluators[0].pattern.flags" in found[0]
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("name: n\nloop: 3\n", "loop: must be a mapping, not 3"),

@@ -427,6 +427,10 @@ def judge_with(**options: Any) -> LoopEvaluator:
             {"evaluators": PanelLoopEvaluator([[length_check("words", at_most=1)], [Other()]])},
             r"loop\.evaluators\[0\]\.members\[1\]\[0\]: Other can't",
         ),
+        (
+            {"evaluators": judge_with(chat_options=ChatOptions(additional_properties={"a": object()}))},
+            r"chat_options\.additional_properties\.a: <object .* can't stand in a file",
+        ),
         ({"evaluators": check("n", lambda _: True)}, r"evaluators\[0\]\.object"),
         (
             {"inner_agent": LoopAgent(ChatClientAgent(CLIENTS["writer"]), Other())},
