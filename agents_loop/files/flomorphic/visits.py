@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any, Protocol, TypeVar, cast
 
 from agents_loop.agent import AgentResponse, AgentResponseUpdate
@@ -28,6 +28,7 @@ from agents_loop.files.flomorphic.graph import EXCEPTION_PORT, FlowGraph, FlowNo
 from agents_loop.files.flomorphic.js import JsError, JsLimits, run_script
 from agents_loop.files.flomorphic.paths import PathError, read_path
 from agents_loop.files.flomorphic.routing import Choice, choice_of, failed
+from agents_loop.files.flomorphic.side_thread import in_side_thread
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.messages import ChatMessage, ChatRole, JsonValue, join_text
 from agents_loop.metering.ledger import Role
@@ -81,6 +82,8 @@ class Visiting:
     clients: Mapping[str, ChatClient]
     limits: JsLimits
     streaming: bool
+    one_script: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Scripts run one at a time: their time is that of the process, and each may use all the memory it is given."""
 
     async def visit(self, node: FlowNode, told: Told) -> Choice | None:
         """Visit a node, once for each element of its scope in turn; gives what it chose, if it is one that decides.
@@ -107,6 +110,10 @@ class Visiting:
         return choice if choice is not None or not node.is_judge else Choice(())
 
     async def _run_script(self, node: FlowNode, element: Element, told: Told) -> None:
+        async with self.one_script:
+            await self._run_alone(node, element, told)
+
+    async def _run_alone(self, node: FlowNode, element: Element, told: Told) -> None:
         root_text = self.context.as_text()  # as it is now, whatever other branches do to it while the script runs
         read_root = cache(lambda: json.loads(root_text))
 
@@ -117,8 +124,8 @@ class Visiting:
                 raise JsError(f"_get: {error}") from error
 
         given = json.dumps(self.context.current(element))
-        running = asyncio.to_thread(run_script, node.code, given, get, self.limits, has_input=element.exists)
-        outcome = await told.in_time(running)
+        script = partial(run_script, node.code, given, get, self.limits, has_input=element.exists)
+        outcome = await told.in_time(in_side_thread(script))
         told.logged(node.ref, outcome.logs)
         self.context.write(element, node.key, outcome.output)
 
