@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
 from agents_loop.messages import ChatMessage
+from agents_loop.metering.prices import PriceList, Prices
 from agents_loop.streams import close_stream
 
 
@@ -51,3 +52,13 @@ class NamedChatClient(ChatClient):
 def named(client: ChatClient, name: str) -> NamedChatClient:
     """The client under a name; as it is, if it has it already."""
     return client if isinstance(client, NamedChatClient) and client.name == name else NamedChatClient(client, name)
+
+
+def prices_of(clients: Mapping[str, NamedChatClient], given: Prices | None) -> Prices:
+    """The prices, those by a name in the file also by that of the model that it stands for."""
+    known, prices = PriceList(given), dict(given or {})
+    for name, client in clients.items():
+        price = known.given_for((name,))
+        if price is not None and known.given_for((client.model_id,)) is None:
+            prices.setdefault(client.model_id, price)
+    return prices

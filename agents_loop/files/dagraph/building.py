@@ -11,7 +11,7 @@ from agents_loop.clients.fallback import FallbackChatClient
 from agents_loop.evaluators.delegate import DelegateLoopEvaluator
 from agents_loop.files.dagraph.node_prompts import NodePrompts
 from agents_loop.files.dagraph.schema import AgentNode, Budget, Document, EvaluatorLoopNode, Part
-from agents_loop.files.named_client import NamedChatClient
+from agents_loop.files.named_client import NamedChatClient, prices_of
 from agents_loop.files.prompted.evaluator import PromptedEvaluator
 from agents_loop.files.prompted.generator import PromptedGenerator
 from agents_loop.files.run_settings import Limits, RunSettings
@@ -20,7 +20,7 @@ from agents_loop.loop.agent import LoopAgent
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.messages import ChatMessage, ChatRole
 from agents_loop.metering.budget import LoopBudget
-from agents_loop.metering.prices import PriceList, Prices
+from agents_loop.metering.prices import Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,7 @@ class NodeBuilder:
     @property
     def prices(self) -> Prices:
         """The prices, those by a name in the file also by that of the model that it stands for."""
-        given = self.settings.prices
-        known, prices = PriceList(given), dict(given or {})
-        for name, client in self.clients.items():
-            price = known.given_for((name,))
-            if price is not None and known.given_for((client.model_id,)) is None:
-                prices.setdefault(client.model_id, price)
-        return prices
+        return prices_of(self.clients, self.settings.prices)
 
     def run_budgets(self) -> list[LoopBudget]:
         """What the whole run may spend: as the file says, but for the limits that others stand in for, and those."""

@@ -129,11 +129,7 @@ class NodePrompts:
     def _problem(self, part: str, message: str, line: int | None) -> Problem:
         keys = {"": ("prompt",), _WHEN: (_WHEN,)}.get(part, (part, "prompt"))
         path: PathIn = ("nodes", self._node.index, *keys)
-        problem = self._tree.problem(path, message)
-        first = self._tree.values[path].first_text_line
-        if line is None or first is None:
-            return problem
-        return Problem(first + line - 1, 1, problem.place, message)
+        return self._tree.line_problem(path, message, line)
 
     def _located(self, part: str, message: str, line: int | None) -> str:
         return self._problem(part, message, line).text(self._source)

@@ -14,7 +14,7 @@ from agents_loop.files.checking import input_problems, model_problems
 from agents_loop.files.counting import counted
 from agents_loop.files.inputs import InputValue, resolve_inputs
 from agents_loop.files.loop_file import BuiltLoop, LoopFile
-from agents_loop.files.named_client import NamedChatClient, named
+from agents_loop.files.named_client import NamedChatClient, named, prices_of
 from agents_loop.files.native.building import Building
 from agents_loop.files.native.document import AGENT, AGENT_PARTS, OPTIONS, NativeDocument, PromptedAgentSpec
 from agents_loop.files.native.evaluators import EVALUATORS
@@ -34,7 +34,6 @@ from agents_loop.loop.stalls.ladder import AnotherAgentStep
 from agents_loop.loop.stalls.policy import StallPolicy
 from agents_loop.messages import ChatMessage, ChatRole
 from agents_loop.metering.budget import LoopBudget
-from agents_loop.metering.prices import PriceList, Prices
 
 
 class NativeFile(LoopFile):
@@ -251,7 +250,7 @@ def _with_settings(
         max_iterations=options.max_iterations if cap is None else cap,
         return_best=options.return_best or settings.return_best,
         budget=_limited(listed, settings) or None,
-        prices=_prices({**(options.prices or {}), **(settings.prices or {})}, clients),
+        prices=prices_of(clients, {**(options.prices or {}), **(settings.prices or {})}) or None,
         stall=stall,
     )
 
@@ -283,13 +282,3 @@ def _limited(budgets: Sequence[LoopBudget], settings: RunSettings) -> list[LoopB
             )
         )
     return limited
-
-
-def _prices(given: Prices, clients: Mapping[str, NamedChatClient]) -> Prices | None:
-    """The prices, those by a name in the file also by that of the model that it stands for."""
-    known, prices = PriceList(given), dict(given)
-    for name, client in clients.items():
-        price = known.given_for((name,))
-        if price is not None and known.given_for((client.model_id,)) is None:
-            prices.setdefault(client.model_id, price)
-    return prices or None
