@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from agents_loop.errors import AgentsLoopError, ConfigurationError, MissingExtraError
 from agents_loop.files.flomorphic.js_harness import HARNESS
+from agents_loop.files.flomorphic.json_text import TooLongError, json_text
 from agents_loop.messages import JsonValue
 
 DEFAULT_TIME_LIMIT_S: Final = 5.0
@@ -86,6 +87,7 @@ def run_script(
         JsError: It threw, or gave something that can't be kept, or went over a limit.
     """
     known: dict[str, str | None] = {}
+    room = limits.memory_bytes  # more than that the engine can't hold
     started = time.process_time()  # as the engine counts it
     while True:
         left_s = limits.time_s - (time.process_time() - started)
@@ -99,9 +101,13 @@ def run_script(
             raise JsError(f"it asks _get for more than {MOST_PATHS} paths")
         for path in wanted:
             found = get(path)
-            known[path] = None if found is None else _text(found[0])
+            if time.process_time() - started > limits.time_s:
+                raise JsError(_too_long(limits))
+            known[path] = None if found is None else _held(found[0], room, limits)
+            room -= len(known[path] or "")
     if "error" in said:
-        raise JsError("it threw null, or its memory ran out" if said["error"] == "null" else said["error"])
+        error = " ".join(said["error"].split())
+        raise JsError("it threw null, or its memory ran out" if error == "null" else error)
     return JsOutcome(said["output"], said["logs"])
 
 
@@ -145,12 +151,19 @@ def _limit_behind(said: str, limits: JsLimits) -> str:
         return _too_long(limits)
     if "stack" in first:
         return "it calls itself too deep"
-    return f"it needs more than {limits.memory_bytes >> 20} MB"
+    return _too_much(limits)
+
+
+def _too_much(limits: JsLimits) -> str:
+    return f"it needs more than {limits.memory_bytes / (1 << 20):g} MB"
 
 
 def _too_long(limits: JsLimits) -> str:
     return f"it took more than {limits.time_s:g} s"
 
 
-def _text(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _held(value: JsonValue, room: int, limits: JsLimits) -> str:
+    try:
+        return json_text(value, room)
+    except TooLongError as error:
+        raise JsError(_too_much(limits)) from error

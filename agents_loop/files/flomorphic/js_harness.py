@@ -14,7 +14,7 @@ HARNESS: Final = r"""
   'use strict';
   const { parse, stringify } = JSON;
   const { isArray } = Array;
-  const { keys, getPrototypeOf } = Object;
+  const { keys } = Object;
   const isFinite = Number.isFinite;
   const call = Function.prototype.call;
   const tagOf = call.bind(Object.prototype.toString);
@@ -26,7 +26,7 @@ HARNESS: Final = r"""
   const wrong = TypeError;
   const run = globalThis.eval;
   const known = parse(given.known);
-  const mostChars = given.mostChars, mostDepth = given.mostDepth;
+  const mostChars = given.mostChars, mostDepth = given.mostDepth, mostWords = 500;
   const asked = { __proto__: null };
   let logs = '', wanted = '';
 
@@ -76,6 +76,7 @@ HARNESS: Final = r"""
 
   globalThis._get = function _get(path) {
     if (typeof path !== 'string') throw new wrong('_get takes a path such as "$.name", as a text');
+    path = wellFormed(path);
     if (owns(known, path)) return known[path] === null ? undefined : parse(known[path]);
     if (!(path in asked)) {
       asked[path] = true;
@@ -89,7 +90,12 @@ HARNESS: Final = r"""
   };
   globalThis.input = given.input === null ? undefined : parse(given.input);
 
-  function words(error) {
+  function words(error) { // any more of it helps nobody, and it may be millions
+    const said = inFull(error);
+    return said.length > mostWords ? slice(said, 0, mostWords) + '...' : said;
+  }
+
+  function inFull(error) {
     let name = '';
     try { name = text(error && error.name || '') } catch (_) { /* a getter of the script's */ }
     try {

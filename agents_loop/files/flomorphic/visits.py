@@ -26,6 +26,7 @@ from agents_loop.files.flomorphic.conversation import (
 from agents_loop.files.flomorphic.errors import FlowNodeError
 from agents_loop.files.flomorphic.graph import EXCEPTION_PORT, FlowGraph, FlowNode
 from agents_loop.files.flomorphic.js import JsError, JsLimits, run_script
+from agents_loop.files.flomorphic.json_text import TooLongError
 from agents_loop.files.flomorphic.paths import PathError, read_path
 from agents_loop.files.flomorphic.routing import Choice, choice_of, failed
 from agents_loop.files.flomorphic.side_thread import in_side_thread
@@ -105,7 +106,7 @@ class Visiting:
                         break  # the first element that picks a port ends it
                 else:
                     await self._answer(node, element, told)
-        except (JsError, PathError, ContextError, ConversationError) as error:
+        except (JsError, PathError, ContextError, ConversationError, TooLongError) as error:
             raise FlowNodeError(node.ref, str(error)) from error
         return choice if choice is not None or not node.is_judge else Choice(())
 
@@ -197,6 +198,7 @@ class Visiting:
             raise ContextError(f"`messages` must be a list, not {existing!r:.60}")
         if existing:
             return True, list(cast("list[JsonValue]", existing))
+        self.context.as_text()  # no conversation begins in a context that has grown too big
         this = self.context.current(element)
         return False, cast("list[JsonValue]", seeded(node.messages, self.context.root, this))
 

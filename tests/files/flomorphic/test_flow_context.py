@@ -9,8 +9,10 @@ from flow_files import call, flow_file, js, llm, run
 from agents_loop import LoopResult
 from agents_loop.files.flomorphic.errors import FlowNodeError
 from agents_loop.files.flomorphic.js import JsLimits
+from agents_loop.files.flomorphic.json_text import TooLongError
 from agents_loop.files.flomorphic.paths import PathError, read_path
 from agents_loop.files.flomorphic.templates import fill
+from agents_loop.messages import JsonValue
 from agents_loop.testing import ScriptedChatClient
 
 
@@ -220,6 +222,26 @@ def test_a_hostile_template_takes_no_time():
     """Many openings without an end are read in a time that grows with the text."""
     text = "{{$" * 100_000 + "{{ " + " " * 100_000
     assert fill(text, {}, {}) == text
+
+
+def test_the_values_in_a_message_are_bounded(monkeypatch: pytest.MonkeyPatch):
+    """A text that holds the same long value again and again is an error before it is a text, and so are many values."""
+    monkeypatch.setattr("agents_loop.files.flomorphic.templates.MOST_CHARS", 1_000)
+    root: JsonValue = {"a": "x" * 500, "b": [*["y" * 300] * 3]}
+
+    assert fill("{{$.a}} {{$.a}}", root, {}) == "x" * 500 + " " + "x" * 500
+    assert len(fill("{{$.b}}", root, {})) == 910
+    for text in ("{{$.a}}" * 3, "{{$.b}}{{$.b}}", "{{$..*}}"):
+        with pytest.raises(TooLongError, match="the values in one message are longer than 1,000 characters"):
+            fill(text, root, {})
+
+
+async def test_models_do_not_make_the_context_grow_without_end(monkeypatch: pytest.MonkeyPatch):
+    """Messages that hold the whole context, which holds them, end the run as scripts that double it do."""
+    monkeypatch.setattr("agents_loop.files.flomorphic.context.MOST_CHARS", 10_000)
+    nodes = [llm("a", "{{$}}", key="a", clear=True), llm("b", "{{$}}", key="b", clear=True)]
+    with pytest.raises(FlowNodeError, match="the context has grown to more than 10,000 characters"):
+        await run(flow_file(nodes, ("start", "a"), ("a", "b"), ("b", "a")), ScriptedChatClient(["\\"] * 50))
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,9 @@ def test_log_is_kept_once():
         ("throw new Error('mine')", "Error: mine"),
         ("throw { toString() { throw 1 } }", "can't be shown"),
         ("throw null", "it threw null, or its memory ran out"),
+        ("throw 'x'.repeat(1e6)", r"^x{500}\.\.\.$"),
+        ("throw { name: 'n'.repeat(1e6), message: 'm' }", r"^n{500}\.\.\.$"),
+        ("throw new Error('one\\n\\ttwo')", "^Error: one two$"),
         ("JSON.parse(undefined)", "SyntaxError"),
         ("input.missing.deeper", "TypeError"),
         ("return 3", "SyntaxError"),
@@ -126,6 +129,18 @@ def test_a_script_that_goes_wrong_says_how(code: str, said: str):
     """Endless loops, memory, recursion and outputs that are no JSON end the script with a clear error."""
     with pytest.raises(JsError, match=said):
         outcome(code)
+
+
+def test_what_paths_give_is_bounded_as_memory_is():
+    """Paths that give the same things again and again end the script as memory does, before they are written out."""
+    code = "for (let i = 0; i < 90; i++) { try { _get('$[?@ != ' + i + ']') } catch (e) {} } 1"
+    with pytest.raises(JsError, match="it needs more than 4 MB"):
+        run_script(code, "{}", lambda path: (["x" * 1_000_000],), JsLimits(memory_bytes=4 << 20), has_input=True)
+
+
+def test_a_path_with_half_a_character_is_a_path():
+    """Half of a surrogate pair in a path is read as the character that stands for what is none."""
+    assert outcome("_get('$.\\ud800') === undefined ? 'nothing' : 'some'").output == "nothing"
 
 
 def test_the_runs_for_paths_share_one_limit():
