@@ -11,6 +11,8 @@ from agents_loop.files.problems import LoopFileError
 from agents_loop.files.yaml_tree import PathIn, YamlTree
 
 KNOWN_VERSION: Final = 1
+MOST_NODES: Final = 1_000
+"""Twice what is visited at most, by default. Each script is read by an engine of its own."""
 UNTITLED: Final = "Untitled flow"
 _KINDS: Final = ("startNode", "js", "llm")
 
@@ -44,6 +46,9 @@ class _Import:
         nodes = data.get("nodes")
         if not isinstance(nodes, list):
             self._reports.error(("nodes",), "the file needs a list `nodes`")
+            return None
+        if len(cast("list[Any]", nodes)) > MOST_NODES:
+            self._reports.error(self._at, f"there are more than {MOST_NODES:,} nodes")
             return None
         for index, given in enumerate(cast("list[Any]", nodes)):
             self._node(index, given)

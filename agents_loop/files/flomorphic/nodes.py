@@ -15,6 +15,7 @@ from agents_loop.files.flomorphic.graph import (
     SeedMessage,
 )
 from agents_loop.files.flomorphic.js import syntax_error_in
+from agents_loop.files.flomorphic.last_return import without_last_return
 from agents_loop.files.flomorphic.paths import JsonPath, PathError, read_path
 from agents_loop.files.flomorphic.reports import Reports
 from agents_loop.files.flomorphic.templates import as_path, paths_in
@@ -26,7 +27,6 @@ MOST_PATHS: Final = 200
 """In one text: each is looked up when it is filled in."""
 _FUNCTION_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _CTX: Final = re.compile(r"(?<![\w$.])ctx\.")
-_LAST_RETURN: Final = re.compile(r"^return\b[ \t]*([^\n]*(?:\n[ \t}\])][^\n]*)*)\s*\Z", re.MULTILINE)
 _SEEDS: Final = (ChatRole.SYSTEM, ChatRole.USER)
 
 
@@ -123,16 +123,15 @@ class NodeReader:
             self._error(place, "`{{` is for texts: a script reads the context with input and _get")
         if _CTX.search(code):
             self._warn(place, "there is no `ctx` here: a script reads the context with input and _get")
-        last = _LAST_RETURN.search(code)
-        if last is not None:
-            self._warn(
-                place, "a script has no `return`: its last expression is the output; the one at its end is dropped"
-            )
-            code = f"{code[: last.start()]};({last[1].rstrip().removesuffix(';')})"  # else the line before might go on
         wrong = syntax_error_in(code)
-        if wrong is not None:
+        if wrong is None:
+            return code
+        kept = without_last_return(code)
+        if kept is None:
             self._error(place, f"not valid JavaScript: {wrong}")
-        return code
+            return code
+        self._warn(place, "a script has no `return`: its last expression is the output; the one at its end is dropped")
+        return kept
 
     def _messages(self, data: dict[str, Any], body: dict[str, Any]) -> Sequence[SeedMessage]:
         """The system message and the user message, in this order; one of each at most."""

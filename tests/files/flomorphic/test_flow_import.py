@@ -192,11 +192,63 @@ def test_a_loop_is_no_second_run():
     assert load_loop_file(DINNER).graph.warnings == []  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@pytest.mark.parametrize("code", ["let x = 1\nreturn x", "let x = 1\nreturn x;\n", "let x = 1\nreturn {\n a: x\n}.a;"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "let x = 1\nreturn x",
+        "let x = 1\nreturn x;\n",
+        "let x = 1\nreturn {\n a: x\n}.a;",
+        "let x = 1; return x",
+        "  let x = 1\n  return x",
+        "let x = 1\nreturn x // the answer",
+        "let x = 1\nreturn x; // or return 2",
+        "let s = 'http://x'\nreturn s.length - 'http://'.length",
+        "_log('a')\nreturn (1)",
+        "let f = () => {\nreturn 1\n}\nreturn f()",
+        "let n = [3, 1]\nreturn n[0], n[1]",
+    ],
+)
 async def test_a_return_at_the_end_is_its_expression(code: str):
     """A script that ends with a `return` gives what stands behind it."""
     result = await run(flow_file([js("a", code, key="x")]), ScriptedChatClient([]))
     assert result.report["context"] == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    "code", ["(() => {\nreturn 1\n})()", "let f = function () {\nreturn 1\n}, y = f()\ny", "let t = `1\nreturn 2`\n1"]
+)
+async def test_a_return_within_a_function_is_left_alone(code: str):
+    """A `return` of a function, and the word in a text, are what they are, and nothing is said of them."""
+    loop_file = flow_file([js("a", code, key="x")])
+    result = await run(loop_file, ScriptedChatClient([]))
+
+    assert (result.report["context"], list(loop_file.graph.warnings)) == ({"x": 1}, [])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for (const x of [1, 2]) return x",
+        "for (const x of [1, 2])\nreturn x",
+        "if (0) return 3\nreturn 4",
+        "if (1) return 3",
+        "if (0) 1; else return 2",
+        "return 1\n2",
+        "return\n1",
+        "return",
+        "let = = 3; return 1",
+    ],
+)
+def test_a_return_that_decides_is_an_error(code: str):
+    """A `return` without which a script would do something else is no JavaScript, as the engine says."""
+    with pytest.raises(LoopFileError, match="not valid JavaScript"):
+        flow_file([js("a", code)])
+
+
+def test_the_number_of_nodes_is_bounded():
+    """A file of more nodes than a run would ever visit is refused before its scripts are read."""
+    with pytest.raises(LoopFileError, match="more than 1,000 nodes"):
+        flow_file([js(f"n{number}", "(") for number in range(1_000)])
 
 
 def test_short_forms_of_messages():
