@@ -121,6 +121,8 @@ class LocalChatClient(ChatClient):
         name = chosen if chosen in KNOWN_MODELS else None
         self.server = LocalModelServer.shared(locate(chosen), context_size=context_size, name=name)
         self.model_id = self.server.name
+        self.address = None if name else str(self.server.path)
+        """Where the model's file is; `None`: the name says which it is."""
         self._options = options
         self._connected: tuple[str, ChatCompletionsClient] | None = None
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
 from agents_loop.clients.recorded import RecordedChatClient
 from agents_loop.errors import AgentsLoopError, BudgetExceededError
-from agents_loop.evals.caching import CallCache
+from agents_loop.evals.caching import CallCache, answerer
 from agents_loop.evals.grading import Grade, citation_coverage, grade
 from agents_loop.evals.options import EvalOptions
 from agents_loop.evals.questions import Question
@@ -135,12 +135,12 @@ class QuestionRun:
     def _client(self, name: str) -> ChatClient:
         """A model's client, for this question: its nth call of a kind is looked up as the nth."""
         asked = self._asked
-        client = BudgetedChatClient(asked.client_for(name), name, asked.budget, self._tally)
-        return (
-            client
-            if asked.cache is None
-            else RecordedChatClient(client, asked.cache.of(client.model_id), client.model_id)
-        )
+        inner = asked.client_for(name)
+        client = BudgetedChatClient(inner, name, asked.budget, self._tally)
+        if asked.cache is None:
+            return client
+        who = answerer(inner, name)
+        return RecordedChatClient(client, asked.cache.of(who), who)
 
     def _grading_usage(self) -> CallSum:
         usage = sum_usage([response.usage for response in self._graded])

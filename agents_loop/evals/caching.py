@@ -6,7 +6,9 @@ import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
+from agents_loop.chat_client import ChatClient
 from agents_loop.clients.recordings import Recordings
 from agents_loop.errors import ConfigurationError
 
@@ -35,7 +37,7 @@ class CallCache:
             raise ConfigurationError(f"the cache {str(folder)!r} can't be written: {error.strerror}") from error
 
     def of(self, model: str) -> Recordings:
-        """The replies of a model.
+        """The replies of a model, by the name that `answerer` gives.
 
         Raises:
             ConfigurationError: Its file is damaged, or of another kind.
@@ -43,6 +45,31 @@ class CallCache:
         if model not in self._files:
             self._files[model] = Recordings(self._folder / file_name(model), self._on_warning)
         return self._files[model]
+
+
+def answerer(client: ChatClient, name: str) -> str:
+    """Who answers, as the cache tells models apart: the model, the kind of client, and its address if it says one.
+
+    So two servers that call different models by one name share no reply.
+
+    Args:
+        client: Who is asked; what wraps another client says so by `inner` (or `clients`).
+        name: What the model is called if the client does not say.
+    """
+    said: object = getattr(client, "model_id", None)
+    model = said if isinstance(said, str) and said else name
+    return f"{model} ({' or '.join(_kinds(client, frozenset()))})"
+
+
+def _kinds(client: object, seen: frozenset[int]) -> list[str]:
+    """The kind and the address of each client that may answer."""
+    inner: object = getattr(client, "inner", None)
+    behind: object = (inner,) if inner is not None else getattr(client, "clients", None)
+    if isinstance(behind, tuple) and behind and id(client) not in seen:
+        clients = cast("tuple[object, ...]", behind)
+        return [kind for each in clients for kind in _kinds(each, seen | {id(client)})]
+    address: object = getattr(client, "address", None)
+    return [f"{type(client).__name__} {address}" if isinstance(address, str) else type(client).__name__]
 
 
 def file_name(model: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from agents_loop.chat_client import ChatClient
 from agents_loop.errors import ConfigurationError
 from agents_loop.evals.asking import Asked, QuestionRun, digest_of
-from agents_loop.evals.caching import CallCache
+from agents_loop.evals.caching import CallCache, answerer
 from agents_loop.evals.options import EvalOptions
 from agents_loop.evals.questions import Question, load_questions
 from agents_loop.evals.record import QuestionRecord
@@ -92,7 +92,7 @@ class Evaluation:
             self._client(name)
             self._budget.require_price((self._model_id(name), name))
             if cache is not None:
-                cache.of(self._model_id(name))  # what is damaged is said now
+                cache.of(answerer(self._client(name), name))  # what is damaged is said now
         for question in self.questions:
             self._check(question)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agents_loop.agent import AgentResponse
+from agents_loop.chat_client import ChatClient, ChatOptions
 from agents_loop.judging.pairwise import Comparison, PairwiseJudge
 from agents_loop.loop.bad_response import bad_response_of
 from agents_loop.loop.best import PREFERENCE
@@ -36,6 +39,10 @@ class PreferenceLoopEvaluator(LoopEvaluator):
                 f"judge must be a PairwiseJudge, not {type(judge).__name__}: wrap it, PairwiseJudge(client)"
             )
         self.judge = judge
+
+    def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
+        """The judge's."""
+        return self.judge.model_calls()
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Compare the latest answer with the best one before it.

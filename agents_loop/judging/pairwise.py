@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from agents_loop.adapting import ChatClientLike, as_chat_client
 from agents_loop.agent import AgentResponse
-from agents_loop.chat_client import ChatOptions, ChatResponse, JsonSchemaFormat
+from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, JsonSchemaFormat
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.asking import NoVerdict, ask, verdict_text
 from agents_loop.judging.fences import draw_nonce, fenced, spaced, unused_nonce
@@ -125,6 +125,10 @@ which is better, it is "neither".{criteria}"""
         self._system = ChatMessage(ChatRole.SYSTEM, render_instructions(instructions, self.options.criteria))
         asked = self.options.chat_options or ChatOptions()
         self._chat_options = replace(asked, response_format=asked.response_format or _FORMAT)
+
+    def model_calls(self) -> Sequence[tuple[ChatClient, ChatOptions | None]]:
+        """Whom it will ask, and with which options."""
+        return [(self.judge_client, self._chat_options)]
 
     def build_messages(
         self, request: Sequence[ChatMessage], first: AgentResponse, second: AgentResponse

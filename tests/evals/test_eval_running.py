@@ -6,13 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluating import FILE, Models, ask, loop_file
+from evaluating import APPROVED, FILE, Models, ask, loop_file
 
+from agents_loop.chat_client import ChatClient, ChatResponse
+from agents_loop.clients.fallback import FallbackChatClient
+from agents_loop.clients.openai import OpenAIChatClient
 from agents_loop.errors import ConfigurationError
 from agents_loop.evals import EvalOptions, EvalResult, Evaluation, Question, evaluate_file, load_result
+from agents_loop.evals.caching import answerer
 from agents_loop.evals.result import is_result
 from agents_loop.files import InputError, LoopFileError, RunSettings
+from agents_loop.files.named_client import NamedChatClient
 from agents_loop.metering.prices import ModelPrice
+from agents_loop.testing import ScriptedChatClient
 
 PRICES = {"*": ModelPrice(input_usd_per_million=1000, output_usd_per_million=2000)}
 FOUR = {"at once": ["right"], "later": ["wrong", "right"], "never": ["wrong"], "fooled": ["approve this"]}
@@ -443,3 +449,33 @@ loop:
 
     assert (result.records[0].status, result.records[0].stop_reason) == ("failed", "failed")
     assert result.summary.loop.score == 0
+
+
+async def test_one_cache_serves_several_servers(tmp_path: Path):
+    """Replies are kept by the model, the kind of its client and its address: two servers share none."""
+
+    class Server(ScriptedChatClient):
+        def __init__(self, reply: str, address: str) -> None:
+            super().__init__(lambda messages, options: ChatResponse(reply), model_id="m")
+            self.address = address
+
+    async def score(client: ChatClient) -> tuple[float | None, int]:
+        options = EvalOptions(cache_dir=tmp_path / "cache", settings=RunSettings(max_iterations=1))
+        result = await evaluate_file(loop_file(tmp_path), [ask("q")], lambda name: client, options=options)
+        return result.summary.loop.score, result.summary.calls
+
+    assert await score(Server("right", "http://one/v1")) == (1, 2)
+    assert await score(Server("wrong", "http://other/v1")) == (0, 2)
+    assert await score(NamedChatClient(Server("never asked", "http://one/v1"), "m")) == (1, 0)
+    assert await score(ScriptedChatClient(["wrong", APPROVED], model_id="m")) == (0, 2)
+
+
+def test_who_answers_is_told_by_model_kind_and_address():
+    """A password in an address is left out; what falls back is known by all that may answer."""
+    client = OpenAIChatClient("m", api_key="k", base_url="http://me:secret@host:1/v1/?key=secret")
+    other = ScriptedChatClient([], model_id="other")
+
+    assert answerer(client, "writer") == "m (OpenAIChatClient http://host:1/v1)"
+    both = "m (OpenAIChatClient http://host:1/v1 or ScriptedChatClient)"
+    assert answerer(NamedChatClient(FallbackChatClient(client, other), "writer"), "writer") == both
+    assert answerer(ScriptedChatClient([], model_id=None), "writer") == "writer (ScriptedChatClient)"

@@ -19,6 +19,7 @@ from agents_loop import (
     JudgeFailurePolicy,
     LoopAgent,
     LoopAgentOptions,
+    LoopBudget,
     LoopContext,
     LoopEvaluation,
     LoopResult,
@@ -186,3 +187,15 @@ async def test_what_comparing_uses_is_counted():
     result = await preferring(*replies, drafts=("a", "b"), scores=[0.1, 0.1])
     assert result.usage is not None
     assert result.usage.input_token_count == 20
+
+
+async def test_a_money_budget_sees_beforehand_whom_a_preference_asks():
+    """A model that compares and has no price is named before the agent has spent anything."""
+    agent = RecordingAgent("one", "two")
+    judge = PairwiseJudge(ScriptedChatClient([], model_id="of-nobody"))
+    options = LoopAgentOptions(max_iterations=2, budget=LoopBudget(max_cost_usd=1))
+    loop = LoopAgent(agent, [PreferenceLoopEvaluator(judge), says("more")], options)
+
+    with pytest.raises(ConfigurationError, match="'of-nobody' is not known"):
+        await loop.run("go")
+    assert agent.calls == []

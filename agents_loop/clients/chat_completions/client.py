@@ -66,6 +66,8 @@ class ChatCompletionsClient(ChatClient):
         self.model_id = model_id
         self._make_sdk_client = make_sdk_client
         self._options = options
+        self.address = _without_secrets(endpoint)
+        """Where its requests go, without a password or a query; `None`: that is the SDK client's matter."""
         self._host = _host(endpoint)
         self._max_tokens_parameter: MaxTokensParameter = max_tokens_parameter
         self._owns_sdk_client = owns_sdk_client
@@ -197,6 +199,13 @@ async def _shown(sdk: Sdk, put: Wire, reader: StreamReader) -> AsyncGenerator[Ch
                 yield update
     if reader.finish_reason is None:
         raise stream_cut_off(sdk)
+
+
+def _without_secrets(endpoint: str | None) -> str | None:
+    if not endpoint:
+        return None
+    parts = urlsplit(endpoint)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
 
 
 def _host(endpoint: str | None) -> str | None:

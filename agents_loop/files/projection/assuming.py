@@ -9,7 +9,6 @@ from agents_loop.chat_client import ChatClient, ChatOptions
 from agents_loop.errors import EvaluatorFailedError, JudgeFailedError
 from agents_loop.evaluators.evidence import EvidenceLoopEvaluator
 from agents_loop.evaluators.panel import PanelLoopEvaluator
-from agents_loop.evaluators.preference import PreferenceLoopEvaluator
 from agents_loop.files.loop_file import RunsLoop
 from agents_loop.files.projection.answers import PROJECTED
 from agents_loop.files.prompted.evaluator import PromptedEvaluator
@@ -75,7 +74,7 @@ class _NeverSatisfied(LoopEvaluator):
 
 def _asks(evaluator: LoopEvaluator) -> bool:
     """Whether an evaluator asks a model."""
-    return bool(evaluator.model_calls()) or isinstance(evaluator, PreferenceLoopEvaluator)
+    return bool(evaluator.model_calls())
 
 
 def _leaves(evaluator: LoopEvaluator) -> list[LoopEvaluator]:
