@@ -156,10 +156,14 @@ def test_python_runs_and_prints_what_is_shown(name, examples, eval_example: Eval
     provider.add(*MODEL_REPLIES.get(name, ()))
     names: dict[str, object] = {}
     for example in examples:
-        if eval_example.update_examples:
-            names |= eval_example.run_print_update(example, module_globals=names)
-        else:
-            names |= eval_example.run_print_check(example, module_globals=names)
+        run = eval_example.run_print_update if eval_example.update_examples else eval_example.run_print_check
+        wrong = None
+        try:
+            names |= run(example, module_globals=names)
+        except Exception as error:  # noqa: BLE001 - pytest can't show a traceback that pytest-examples has rewritten
+            wrong = f"{example}: {type(error).__name__}: {error}"
+        if wrong is not None:
+            pytest.fail(wrong, pytrace=False)
 
 
 # --- commands and files
