@@ -173,6 +173,8 @@ class LoopRun:
         try:
             yield LoopStarted(self.run_id, self._messages, self._max_iterations)
             question = await self._begin()
+            for update in self._answer_at_hand(question) if self._streaming else ():
+                yield update
             if question is not None:
                 for event in self._accepted(question):
                     yield event
@@ -241,6 +243,14 @@ class LoopRun:
                 await metered.in_time(self._sessions.replacement())
             self._number = min(self._number, self._max_iterations - 1)
         return None
+
+    def _answer_at_hand(self, question: Question | None) -> list[AgentUpdated]:
+        """The pieces of an answer that the run takes over from the one before it: accepted, or still to be judged."""
+        stopped = self._stopped_run
+        number, response = self._number, None if question is None else question.response
+        if stopped is not None and not stopped.is_judged:
+            number, response = number + 1, stopped.response
+        return [] if response is None else [AgentUpdated(number, update) for update in updates_of(response)]
 
     def _next_iteration(self) -> AgentResponse | None:
         """Count the iteration; gives its answer where the run before this one had no budget left to judge it."""
@@ -391,9 +401,6 @@ class LoopRun:
 
     def _accepted(self, question: Question) -> Iterator[LoopEvent]:
         """A person has accepted the answer at hand: the verdict of a run without an iteration of its own."""
-        if self._streaming:
-            for update in updates_of(question.response):
-                yield AgentUpdated(self._number, update)
         accepted = question.acceptance()
         self._records.append(IterationRecord(self._number, (), question.response, (accepted,), None, 0.0))
         yield EvaluatorDecided(self._number, accepted)
@@ -437,7 +444,8 @@ class LoopRun:
             self._sessions.current = inner.session
         session = self._sessions.current
         assert session is not None  # noqa: S101 - there has been an iteration
-        judged = self._records[:-1] if requests else self._records  # a call that waits is no answer
+        is_unjudged = bool(requests) or (stopped is not None and not stopped.is_judged)  # or judged by half
+        judged = self._records[:-1] if is_unjudged else self._records
         waits = PendingRun(
             request_ids=[request.request_id for request in requests],
             messages=list(self._messages),

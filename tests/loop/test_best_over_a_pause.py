@@ -117,6 +117,25 @@ async def test_the_best_answer_before_a_larger_budget():
     assert (result.stop_reason, result.output) == (StopReason.MAX_ITERATIONS, "good")
 
 
+async def test_a_half_judged_answer_is_not_the_best(invoke: Way):
+    """U3: what one of two evaluators said before the budget ended is no verdict: the answer is judged again."""
+    client = ScriptedChatClient(["fair"] * 9)
+
+    class AsksTwice(ScriptedEvaluator):
+        async def evaluate(self, context: LoopContext) -> LoopEvaluation:
+            for _ in range(2):
+                await client.get_response([ChatMessage("user", "How good is it?")])
+            return await super().evaluate(context)
+
+    evaluators = [says(LoopEvaluation.stop(score=1.0), scored(0.6)), AsksTwice([scored(0.0)])]
+    agent, session, options = RecordingAgent("first", "second"), AgentSession(), {**CAPPED, "max_iterations": 2}
+    for calls, reason in ((1, StopReason.BUDGET_EXCEEDED), (9, StopReason.MAX_ITERATIONS)):
+        loop = LoopAgent(agent, evaluators, LoopAgentOptions(**options, budget=LoopBudget(max_model_calls=calls)))
+        result = LoopResult.of(await invoke(loop, "go" if calls == 1 else None, session=session))
+        assert result.stop_reason == reason
+    assert (result.best.number, result.best.score, result.output) == (2, 0.6, "second")
+
+
 async def test_a_criterion_that_was_met_before_the_pause(invoke: Way):
     """Rubric: what an answer before the pause met and one after it does not is named as a regression."""
 

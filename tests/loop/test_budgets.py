@@ -357,6 +357,18 @@ async def test_an_answer_that_was_not_judged_is_judged_first():
     assert [record.number for record in second.iterations] == [1]
 
 
+async def test_a_stream_has_the_answer_that_is_still_to_be_judged():
+    """Law 8: a run that goes on with an answer streams it, as it stands in the response of one that is not streamed."""
+    run = Run(LoopBudget(max_model_calls=1), judge=model(DONE))
+    first = await run.result("go")
+    stream = run.loop(LoopBudget(max_model_calls=2)).run_streaming(session=first.session)
+
+    pieces = [update.text async for update in stream]
+
+    response = await stream.final_response()
+    assert (pieces, response.text, len(run.worker.calls)) == (["draft"], "draft", 1)
+
+
 async def test_a_stored_session_can_be_resumed():
     """U3: what a stopped run needs is JSON in its session."""
     run = Run(LoopBudget(max_tokens=300))
