@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from pydantic_core import from_json
-
 from agents_loop.chat_client import ChatResponse
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.asking import verdict_text
+from agents_loop.judging.strict_json import strict_json
 from agents_loop.messages import FunctionCallContent, JsonValue
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -115,14 +115,13 @@ def offered(functions: Sequence[JudgeFunction]) -> list[dict[str, JsonValue]]:
 
 def _arguments_of(call: FunctionCallContent) -> dict[str, JsonValue] | None:
     given: Any = call.arguments
-    if isinstance(given, str):
-        try:
-            given = from_json(given) if given.strip() else {}
-        except ValueError:
-            return None
-    if given is None:
+    try:
+        read: Any = strict_json(given.strip() or "{}" if isinstance(given, str) else json.dumps(given))
+    except (TypeError, ValueError):
+        return None
+    if read is None:
         return {}
-    return cast("dict[str, JsonValue]", given) if isinstance(given, dict) else None
+    return cast("dict[str, JsonValue]", read) if isinstance(read, dict) else None
 
 
 def _text(arguments: dict[str, JsonValue], function: JudgeFunction) -> str:

@@ -108,6 +108,9 @@ async def test_no_question_is_the_fallback(arguments):
         (both("answered", "approve"), "'approve' was called, which was not offered", None),
         (call("answered", '{"summary": "x'), "the arguments of 'answered' are no JSON object", None),
         (call("answered", "[1]"), "the arguments of 'answered' are no JSON object", None),
+        (call("answered", '{"summary": NaN}'), "the arguments of 'answered' are no JSON object", None),
+        (call("answered", {"summary": float("inf")}), "the arguments of 'answered' are no JSON object", None),
+        (call("answered", '{"a": ' * 70 + "1" + "}" * 70), "the arguments of 'answered' are no JSON object", None),
         (call("continue", "what is it?"), "the arguments of 'continue' are no JSON object", None),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from agents_loop.files.flomorphic.graph import FlowFunction, SeedMessage
 from agents_loop.files.flomorphic.templates import fill, inlined
+from agents_loop.judging.strict_json import strict_json
 from agents_loop.messages import (
     ChatMessage,
     ChatRole,
@@ -133,7 +134,8 @@ def arguments_text(call: FunctionCallContent) -> str:
 
 def arguments_of(call: FunctionCallContent) -> JsonValue:
     """A call's arguments as a value; the text itself where it is no JSON."""
+    text = arguments_text(call)
     try:
-        return json.loads(arguments_text(call))
-    except (ValueError, RecursionError):
-        return call.arguments
+        return strict_json(text)
+    except ValueError:
+        return text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -19,6 +18,7 @@ from agents_loop.files.loop_file import BuiltLoop, LoopFile
 from agents_loop.files.named_client import named
 from agents_loop.files.problems import LoopFileError
 from agents_loop.files.run_settings import RunSettings
+from agents_loop.judging.strict_json import strict_json
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.messages import JsonValue
 from agents_loop.metering.budget import LoopBudget
@@ -125,10 +125,9 @@ def _read(value: InputValue) -> JsonValue:
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
     try:
-        read: Any = json.loads(value)
-    except (ValueError, RecursionError):
+        return strict_json(value)
+    except ValueError:
         return value
-    return read
 
 
 def is_flomorphic(text: str) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any, NamedTuple, cast
 
 from agents_loop.judging.reading import clean_text, refuse_constant
+from agents_loop.judging.strict_json import finite_number
 from agents_loop.messages import JsonValue
 
 _MAX_DEPTH = 64
@@ -79,11 +79,4 @@ def _score(fields: dict[str, Any]) -> float | None:
     return score if 0 <= score <= 1 else None
 
 
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text} is too big for a number")
-    return number
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_Object, parse_constant=refuse_constant, parse_float=_finite)
+_DECODER = json.JSONDecoder(object_pairs_hook=_Object, parse_constant=refuse_constant, parse_float=finite_number)

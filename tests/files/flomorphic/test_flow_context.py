@@ -175,10 +175,10 @@ async def test_a_context_that_grows_and_grows_is_an_error(monkeypatch: pytest.Mo
 async def test_inputs_are_the_first_context():
     """An input is a value of the context: text, or what a text says that is JSON of an object or a list."""
     loop_file = flow_file([js("a", "1", key="k")])
-    given = {"a": '{"b": [1]}', "c": "[x", "d": "5", "e": 5}
-    result = await run(loop_file, ScriptedChatClient([]), inputs=given)
+    no_json = {"c": "[x", "d": "5", "e": 5, "f": "[NaN]", "g": "[1e999]", "h": "[" * 100 + "]" * 100}
+    result = await run(loop_file, ScriptedChatClient([]), inputs={"a": '{"b": [1]}', **no_json})
 
-    assert result.report["context"] == {"a": {"b": [1]}, "c": "[x", "d": "5", "e": 5, "k": 1}
+    assert result.report["context"] == {"a": {"b": [1]}, **no_json, "k": 1}
     assert json.loads(result.output) == result.report["context"]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -464,6 +465,19 @@ async def test_arguments_that_are_no_json_still_route():
 
     assert result.report["context"]["j"]["tool_calls"][0]["arguments"] == '{"summary": "x'
     assert result.iterations[0].evaluations[0].details == {"calls": [{"name": "done", "arguments": '{"summary": "x'}]}
+
+
+@pytest.mark.parametrize("arguments", ['{"n": NaN}', '{"n": 1e999}', "[" * 900 + "]" * 900, {"n": float("nan")}])
+async def test_a_result_is_json_whatever_was_called(arguments: Any):
+    """Arguments that can't be written as JSON again stand in the records as a text: a result is always JSON."""
+    loop_file, client = judged("draft", calls(("done", arguments)))
+    written = (await run(loop_file, client)).to_json()
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    kept = json.loads(written, parse_constant=refuse)["iterations"][0]["evaluations"][0]["details"]["calls"]
+    assert isinstance(kept[0]["arguments"], str)
 
 
 def test_an_error_of_a_node_can_be_pickled():
