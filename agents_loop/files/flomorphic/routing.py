@@ -27,6 +27,12 @@ class Choice:
     code: ExceptionCode | None = None
     detail: str = ""
 
+    def missing_at(self, node: FlowNode) -> str | None:
+        """Why there is no verdict, if there is none: the node was not even asked, or it chose no port."""
+        if not self.ports:
+            return f"{node.ref}: there was nothing to decide on: {node.scope.text} leads to nothing"
+        return None if self.code is None else f"{node.ref}: {self.code}: {self.detail}"
+
     def evaluation(self, graph: FlowGraph, node: FlowNode) -> LoopEvaluation:
         """What the loop's records say of it: that the run goes on, where a port leads back; no verdict is no pass."""
         if self.code is not None:

@@ -98,6 +98,7 @@ class FlowRun:
         self._relay = Relay()
         self.tell = self._relay.tell
         self._missing: list[str] = []
+        self._decisions = 0
         self.records = FlowRecords(options, self.meter.run)
         self.visits: list[str] = []
         self.logs: list[JsonValue] = []
@@ -174,6 +175,17 @@ class FlowRun:
             raise _EndOfRunError(StopReason.MAX_ITERATIONS, f"{cap} of {cap} iterations")
         return self.records.begin()
 
+    def begin_decision(self) -> None:
+        """A node is asked to decide: on a scope of many a visit asks often.
+
+        Raises:
+            _EndOfRunError: That has been asked often enough.
+        """
+        cap = self._options.max_node_visits
+        if self._decisions >= cap:
+            raise _EndOfRunError(StopReason.MAX_ITERATIONS, f"{cap} decisions, which is the most for a run")
+        self._decisions += 1
+
     def clock(self) -> float:
         """Seconds from any fixed point."""
         return self._options.loop.clock()
@@ -239,8 +251,7 @@ class _Branch:
             node = self._run.node(self._token.ref)
             choice = await self._run.visit(node, self)
             if choice is not None:
-                missing = None if choice.code is None else f"{node.ref}: {choice.code}: {choice.detail}"
-                self._token = replace(self._token, missing=missing)
+                self._token = replace(self._token, missing=choice.missing_at(node))
             edges = self._run.next_edges(node, choice)
             if not edges:
                 self._run.branch_ended(self._token)
@@ -266,6 +277,7 @@ class _Branch:
 
     async def begins_deciding(self, sent: Sequence[ChatMessage]) -> None:
         """A node that decides before any has answered is an iteration of its own."""
+        self._run.begin_decision()
         self._began_at = self._run.clock()
         self._is_own_iteration = self._token.iteration == 0
         if self._is_own_iteration:

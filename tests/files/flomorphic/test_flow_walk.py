@@ -216,11 +216,23 @@ async def test_a_routing_node_on_many_stops_at_the_first():
 
 
 async def test_a_routing_node_on_nothing_ends_its_branch():
-    """A node that decides and has nothing to decide on picks nothing."""
+    """A node that decides and has nothing to decide on picks nothing; a verdict that was never given is no pass."""
     nodes = [llm("j", "?", "go", scope="$.items[*]", key="j"), MARK_A]
     result = await run(flow_file(nodes, ("start", "j"), ("j", "a", "go")), ScriptedChatClient([]))
 
-    assert (result.report["visits"], result.stop_reason) == (["start", "j"], StopReason.SATISFIED)
+    assert (result.report["visits"], result.stop_reason) == (["start", "j"], StopReason.EVALUATOR_FAILED)
+    assert result.stop_detail == "j: there was nothing to decide on: $.items[*] leads to nothing"
+
+
+async def test_decisions_are_capped_as_visits_are():
+    """A node that decides on each of many asks no more often than nodes are visited at most."""
+    loop_file = flow_file([llm("j", "{{$this}}?", "go", scope="$.items[*]"), MARK_A], ("start", "j"), ("j", "a", "go"))
+    loop_file.max_node_visits = 3
+    client = ScriptedChatClient(["well"] * 9)
+    result = await run(loop_file, client, inputs={"items": json.dumps([{}] * 9)})
+
+    assert (len(client.calls), result.stop_reason) == (3, StopReason.MAX_ITERATIONS)
+    assert result.stop_detail == "3 decisions, which is the most for a run"
 
 
 async def test_a_decision_before_any_answer_is_an_iteration_of_its_own():
