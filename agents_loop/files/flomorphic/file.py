@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from agents_loop.chat_client import ChatClient
 from agents_loop.files.flomorphic.flow import Flow
@@ -18,10 +18,13 @@ from agents_loop.files.loop_file import BuiltLoop, LoopFile
 from agents_loop.files.named_client import named
 from agents_loop.files.problems import LoopFileError
 from agents_loop.files.run_settings import RunSettings
+from agents_loop.files.yaml_tree import parse_yaml
 from agents_loop.judging.strict_json import strict_json
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.messages import JsonValue
 from agents_loop.metering.budget import LoopBudget
+
+_YAML_KEY: Final = re.compile(r"^(?:nodes|loop)[ \t]*:", re.MULTILINE)
 
 
 class FloMorphicFile(LoopFile):
@@ -134,6 +137,8 @@ def is_flomorphic(text: str) -> bool:
     """Whether a text is an export, or means to be one: JSON with a `flomorphic` header, or nodes of some `kind`."""
     if '"kind"' not in text and '"flomorphic"' not in text:
         return False
+    if _is_yaml_of_ours(text):
+        return False
     try:
         data = parse_json(text, "").data
     except LoopFileError:
@@ -142,3 +147,13 @@ def is_flomorphic(text: str) -> bool:
         return True
     nodes: Any = cast("Any", data if isinstance(data, list) else data.get("nodes"))
     return isinstance(nodes, list) and any(isinstance(n, dict) and "kind" in n for n in cast("list[Any]", nodes))
+
+
+def _is_yaml_of_ours(text: str) -> bool:
+    """Whether it is a loop file in YAML: its prompts may speak of exports, and hold one."""
+    if not _YAML_KEY.search(text):
+        return False
+    try:
+        return bool({"nodes", "loop"} & parse_yaml(text, "").data.keys())
+    except LoopFileError:
+        return False

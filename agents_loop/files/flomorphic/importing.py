@@ -38,6 +38,7 @@ class _Import:
         self._reports = reports
         self._nodes: dict[str, FlowNode] = {}
         self._dropped: set[str] = set()
+        self._edges_read: set[FlowEdge] = set()
         self._at: PathIn = ("nodes",)
 
     def graph(self) -> FlowGraph | None:
@@ -144,10 +145,16 @@ class _Import:
         port = edge.get("port") or None
         if source.functions:
             port = self._port((*path, "port"), source, port)
-            return None if port is None else FlowEdge(source.ref, edge["to"], port)
-        if port is not None:
+            if port is None:
+                return None
+        elif port is not None:
             self._reports.warn((*path, "port"), f"the node {source.ref!r} has no ports: it is ignored")
-        return FlowEdge(source.ref, edge["to"])
+            port = None
+        read = FlowEdge(source.ref, edge["to"], port)
+        if read in self._edges_read:
+            self._reports.warn(path, f"the same edge is given before: {read.target!r} runs once for each")
+        self._edges_read.add(read)
+        return read
 
     def _port(self, path: PathIn, source: FlowNode, written: Any) -> str | None:
         ports = ", ".join([function.name for function in source.functions] + [EXCEPTION_PORT])

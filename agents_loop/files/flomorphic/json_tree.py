@@ -37,10 +37,13 @@ class JsonPlaceError(ValueError):
 def parse_json(text: str, source: str) -> YamlTree:
     """Read JSON into plain values: the text itself, or what stands in its fence, or the first that its prose holds.
 
+    Where prose holds several, the first that has `nodes` or is a list of them is read, so that `{}` may be spoken of.
+
     Raises:
         LoopFileError: There is none, or it holds a key twice, or too much.
     """
     failed: JsonPlaceError | None = None
+    other: YamlTree | None = None
     for start in _starts(text):
         reading = _Reading(text, source)
         try:
@@ -49,8 +52,12 @@ def parse_json(text: str, source: str) -> YamlTree:
             if failed is None or error.position > failed.position:
                 failed = error
             continue
-        if isinstance(tree.data, dict) or _holds_objects(tree.data):
+        if _means_a_flow(tree.data):
             return tree
+        if other is None and (isinstance(tree.data, dict) or _holds_objects(tree.data)):
+            other = tree
+    if other is not None:
+        return other
     if failed is None:
         raise LoopFileError(source, [Problem(None, None, "", "there is no JSON object in the file")])
     line, column = _line_and_column(text, failed.position)
@@ -73,6 +80,13 @@ def _starts(text: str) -> Iterator[int]:
 
 def _holds_objects(data: Any) -> bool:
     return isinstance(data, list) and any(isinstance(item, dict) for item in cast("list[Any]", data))
+
+
+def _means_a_flow(data: Any) -> bool:
+    if isinstance(data, dict):
+        return "nodes" in data or "flomorphic" in data
+    listed = cast("list[Any]", data) if isinstance(data, list) else []
+    return any(isinstance(item, dict) and "kind" in item for item in listed)
 
 
 def _line_and_column(text: str, position: int) -> tuple[int, int]:

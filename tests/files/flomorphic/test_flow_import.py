@@ -35,10 +35,11 @@ def nodes_and(*nodes: Any, edges: list[Any] | None = None) -> str:
         f"Here is the flow you asked for [v2]:\n\n```json\n{ONE}\n```\nEnjoy!",
         f"```\n{ONE}\n```",
         f"Here is [the flow]: {ONE} I hope it helps.",
+        f'Its context is {{}} at first, then {{"a": [1]}}; see [1] and [{{"page": 2}}]:\n{ONE}',
         json.dumps(json.loads(ONE), indent="\t"),
         "\ufeff" + ONE,
     ],
-    ids=["bare", "spaces", "fence", "plain fence", "prose", "tabs", "mark"],
+    ids=["bare", "spaces", "fence", "plain fence", "prose", "prose with more", "tabs", "mark"],
 )
 def test_json_is_found_wherever_it_stands(tmp_path: Path, text: str):
     """An export is read bare, in a fence or between prose."""
@@ -169,6 +170,10 @@ def test_everything_is_found_at_once_and_where():
             "2 edges lead to 'c': it runs once for each",
         ),
         (
+            nodes_and(js("a", "1"), edges=[edge(("start", "a")), edge(("start", "a"))]),
+            "the same edge is given before: 'a' runs once for each",
+        ),
+        (
             nodes_and(
                 llm("a") | {"data": {"body": {"messages": [{"content": "1"}, {"role": "user", "content": "2"}]}}}
             ),
@@ -266,6 +271,13 @@ def test_a_port_is_named_by_id_name_or_title(written: str):
     node["data"]["functions"][0] |= {"id": "fn-1", "title": "Go there"}
 
     assert flow_file([node], ("start", "a"), ("a", "start", written)).graph.edges[1].port == "go"
+
+
+@pytest.mark.parametrize("key", ["nodes", "loop"])
+def test_a_loop_file_may_speak_of_flows(key: str):
+    """A loop file in YAML is none of FloMorphic, also where a prompt in it shows an export."""
+    assert not is_flomorphic(f"name: x\n{key}:\n  prompt: |\n    Write one like {ONE}\n")
+    assert is_flomorphic(f"The {key}:\n\n{key}: [1]\n{ONE}")
 
 
 def test_a_flow_is_told_from_other_formats():
