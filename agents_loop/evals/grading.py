@@ -16,15 +16,27 @@ from agents_loop.judging.fences import draw_nonce, fenced, unused_nonce
 from agents_loop.judging.reading import clean_text, find_object
 from agents_loop.messages import ChatMessage, ChatRole
 
-_TELLS: Final = (
-    r"(?:say|state[ds]?|said|mention(?:ed)?|specif\w+|contain|include|provided?|given?|cover(?:ed)?|answer|know|known|tell"
-    r"|list(?:ed)?|available|found|find)\b"
+_NOT: Final = r"(?:\s+not|n['\u2019]t)\s+(?:\w+\s+){0,3}?"
+_SOURCES: Final = (
+    r"\b(?:sources?|manuals?|guides?|documents?|documentation|texts?|passages?|excerpts?|letters?|lists?|pages?|context"
+    r"|materials?|they)"
+)
+_SAY: Final = r"(?:say|state[ds]?|said|mention(?:ed)?|specif\w+|answer(?:ed)?|know(?!\s+of\b)|tell|determine)\b"
+_GIVEN: Final = r"(?:given|provided|included|contained|covered|listed|available|found)\b"
+_MATTER: Final = (
+    r"\b(?:this|that|which|information|answers?|details?|figures?|numbers?|values?|data|mention|question|topic)"
 )
 ABSTENTIONS: Final = (
-    rf"\b(?:do(?:es)?|did|is|are|was|were|can|could|has|have)(?:\s+not|n['\u2019]t)\s+(?:\w+\s+){{0,3}}?{_TELLS}",
+    rf"\b(?:do(?:es)?|did|can|could|has|have){_NOT}{_SAY}",
+    rf"\b(?:is|are|was|were|been){_NOT}(?:stated|said|mentioned|specified|answered|known|told|disclosed)\b",
+    rf"{_SOURCES}\s+(?:do(?:es)?|did){_NOT}(?:contain|include|provide|give|cover|list|offer)\b",
+    rf"\b(?:do(?:es)?|did){_NOT}(?:contain|include|provide|give|cover|list|find|offer)\s+(?:\w+\s+){{0,3}}?{_MATTER}\b",
+    rf"{_MATTER}\s+(?:is|are|was|were){_NOT}{_GIVEN}",
+    rf"\b(?:is|are|was|were){_NOT}{_GIVEN}\s+(?:in|by|from)\s+(?:\w+\s+){{0,3}}?{_SOURCES}\b",
     r"\b(?:cannot|can\s+not|can['\u2019]t|unable\s+to|impossible\s+to)\s+(?:be\s+)?(?:answer|say|tell|find|determin|know)",
     r"\b(?:no|insufficient|not\s+enough)\s+(?:\w+\s+){0,2}?(?:information|mention|data|answer|source\w*|detail\w*)\b",
     r"\b(?:nothing|none)\s+(?:\w+\s+){0,4}?(?:says?|states?|mentions?|about|on)\b",
+    r"^\W*(?:not\s+(?:stated|mentioned|specified|given|known|provided)|unknown|i(?:\s+a|['\u2019])m\s+not\s+sure)\b",
 )
 """How answers say that the sources don't tell, for questions without patterns of their own."""
 
@@ -58,16 +70,16 @@ class Grade(BaseModel):
 def grade_by_patterns(question: Question, text: str) -> Grade | None:
     """The grade that patterns alone give; `None` where a grader must be asked.
 
-    `exact`: no `reject` is found, one `accept` at least is, and each `require` is. An unanswerable question fails if a
-    `reject` is found, or none of its `abstain` (else of `ABSTENTIONS`); that comes before any grader.
+    No `reject` may be found, one `accept` must be, if there are any, and each `require`. An unanswerable question fails
+    if a `reject` is found, or none of its `abstain` (else of `ABSTENTIONS`). An empty answer fails whatever there is.
+    All that comes before any grader.
     """
     is_unanswerable = question.kind == UNANSWERABLE
     by: Literal["exact", "abstention"] = "abstention" if is_unanswerable else "exact"
+    if not text.strip():
+        return Grade(passed=False, by=by, reason="it is empty")
     try:
-        if is_unanswerable:
-            wrong = _wrong_abstention(question, text)
-        else:
-            wrong = None if question.grading == "rubric" else _wrong_answer(question, text)
+        wrong = _wrong_abstention(question, text) if is_unanswerable else _wrong_answer(question, text)
     except PatternTimeoutError as error:
         return Grade(passed=None, by=by, reason=str(error))
     if wrong is not None:
@@ -136,7 +148,7 @@ def citation_coverage(must_cite: Collection[str], text: str) -> float | None:
 def _wrong_answer(question: Question, text: str) -> str | None:
     if found := _first(question.reject, text):
         return f"it has what `reject` names: {found}"
-    if _first(question.accept, text) is None:
+    if question.accept and _first(question.accept, text) is None:
         return "it has nothing of what `accept` names"
     missing = [pattern for pattern in question.require if not is_found(pattern, text)]
     return f"it lacks what `require` names: {missing[0]}" if missing else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ class PatternTimeoutError(AgentsLoopError):
 
 
 def is_found(pattern: str, text: str) -> bool:
-    """Whether a pattern is found in a text, in any case.
+    """Whether a pattern is found in a text, in any case; accents may be written in one character or in two.
 
     Raises:
         PatternError: It is no regular expression.
@@ -28,7 +29,7 @@ def is_found(pattern: str, text: str) -> bool:
         MissingExtraError: The extra `eval` is not installed.
     """
     try:
-        return compiled(pattern).search(text, timeout=TIMEOUT_S) is not None
+        return compiled(pattern).search(unicodedata.normalize("NFC", text), timeout=TIMEOUT_S) is not None
     except TimeoutError as error:
         said = (
             f"the pattern {pattern!r} searched an answer for more than {TIMEOUT_S:g} s: write it without nested repeats"
@@ -49,6 +50,6 @@ def compiled(pattern: str) -> Any:
     except ImportError as error:
         raise MissingExtraError("The patterns of questions", "eval") from error
     try:
-        return regex.compile(pattern, regex.IGNORECASE | regex.VERSION0)
+        return regex.compile(unicodedata.normalize("NFC", pattern), regex.IGNORECASE | regex.VERSION0)
     except (regex.error, ValueError, OverflowError, RecursionError) as error:
         raise PatternError(f"{pattern!r} is no regular expression: {error}") from error

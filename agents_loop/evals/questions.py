@@ -8,6 +8,7 @@ from typing import Final, Literal, cast
 
 from pydantic import Field
 
+from agents_loop.checks.citations import find_citations, normalized_citation
 from agents_loop.evals.patterns import PatternError, compiled
 from agents_loop.files.fields import Closed, Text
 from agents_loop.files.inputs import check_name
@@ -72,18 +73,29 @@ def parse_questions(text: str, source: str) -> tuple[Question, ...]:
 
 def _contradictions(question: Question) -> Iterator[tuple[str, str]]:
     """What is wrong with a question that is written well."""
-    for name in _PATTERNS:
-        for index, pattern in enumerate(cast("list[str]", getattr(question, name))):
-            try:
-                compiled(pattern)
-            except PatternError as error:
-                yield f"{name}[{index}]", str(error)
+    yield from _never_found(question)
     for name in question.inputs:
         if wrong := check_name(name):
             yield path_text(["inputs", name]), wrong
+    if question.kind != UNANSWERABLE and question.kind.strip().casefold() == UNANSWERABLE:
+        yield "kind", f"must be written as {UNANSWERABLE!r}: it is graded in its own way"
     if question.kind == UNANSWERABLE:
         return
     if question.grading == "exact" and not question.accept:
         yield "accept", "is missing: a question that is graded exactly needs a pattern that its right answer has"
     if question.grading == "rubric" and not question.rubric and question.answer is None:
         yield "rubric", "is missing: a grader needs a rubric, or the right answer"
+
+
+def _never_found(question: Question) -> Iterator[tuple[str, str]]:
+    """Patterns that are none, and citations that no answer can have."""
+    for name in _PATTERNS:
+        for index, pattern in enumerate(cast("list[str]", getattr(question, name))):
+            try:
+                compiled(pattern)
+            except PatternError as error:
+                yield f"{name}[{index}]", str(error)
+    for index, citation in enumerate(question.must_cite):
+        wanted = normalized_citation(citation)
+        if wanted not in find_citations(citation, names=[wanted.partition("#")[0]]):
+            yield f"must_cite[{index}]", f"{citation!r} is never found in an answer: write it as name#3"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,6 +15,8 @@ _MOST_CHARACTERS: Final = 1_000_000
 """Of a line."""
 _OF_INPUTS: Final = ("str", "int", "float", "bool")
 """What pydantic calls the forms of a value of `inputs`."""
+
+_KINDS: Final[dict[type[object], str]] = {list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -65,16 +67,21 @@ def parse_lines(
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
-        read = _read(line, model)
-        if not isinstance(read, model):
-            problems += [Problem(number, 1, place, message) for place, message in read]
+        try:
+            fields = _fields(line)
+        except _NoObjectError as wrong:
+            problems.append(Problem(number, wrong.column, "", f"is no JSON object: {wrong}"))
             continue
-        problems += [Problem(number, 1, place, message) for place, message in further(read)]
-        name = str(vars(read)["id"])
-        if name in lines:
+        read = _read(fields, model)
+        if isinstance(read, model):
+            found.append(read)
+        wrongs = further(read) if isinstance(read, model) else read
+        problems += [Problem(number, 1, place, message) for place, message in wrongs]
+        name = fields.get("id")
+        if isinstance(name, str) and lines.setdefault(name, number) != number:
             problems.append(Problem(number, 1, "id", f"{name!r} is the id of line {lines[name]} too"))
-        lines.setdefault(name, number)
-        found.append(read)
+    if problems and _is_one_value(text):
+        problems = [Problem(1, 1, "", f"is one JSON value for all: write one JSON object a line, each a {what}")]
     if not found and not problems:
         problems.append(Problem(None, None, "", f"there is no {what} in it: write one JSON object a line"))
     if problems:
@@ -82,16 +89,49 @@ def parse_lines(
     return tuple(found)
 
 
-def _read(line: str, model: type[T]) -> T | Sequence[tuple[str, str]]:
-    """The object of a line, or what is wrong with it."""
-    if len(line) > _MOST_CHARACTERS:
-        return [("", f"has more than {_MOST_CHARACTERS:,} characters")]
+def _read(fields: dict[str, Any], model: type[T]) -> T | list[tuple[str, str]]:
+    """What the fields make, or what is wrong with them."""
     try:
-        return model.model_validate(json.loads(line, object_pairs_hook=_without_doubles))
+        return model.model_validate(fields)
     except ValidationError as error:
         return list(_problems(error, model))
-    except (ValueError, RecursionError) as error:
-        return [("", f"is no JSON object: {error}")]
+
+
+class _NoObjectError(Exception):
+    """A line is no JSON object."""
+
+    def __init__(self, message: str, column: int = 1) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+def _fields(line: str) -> dict[str, Any]:
+    """The object of a line.
+
+    Raises:
+        _NoObjectError: It is none.
+    """
+    if len(line) > _MOST_CHARACTERS:
+        raise _NoObjectError(f"it has more than {_MOST_CHARACTERS:,} characters")
+    try:
+        read: object = json.loads(line, object_pairs_hook=_without_doubles, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise _NoObjectError(error.msg, error.colno) from error
+    except RecursionError as error:
+        raise _NoObjectError("it is nested too deeply") from error
+    except ValueError as error:
+        raise _NoObjectError(str(error)) from error
+    if not isinstance(read, dict):
+        raise _NoObjectError(f"it is {_KINDS.get(type(read), 'a number')}")
+    return cast("dict[str, Any]", read)
+
+
+def _is_one_value(text: str) -> bool:
+    """Whether all lines together are one list, or one object, as other tools write them."""
+    try:
+        return "\n" in text.strip() and isinstance(json.loads(text), list | dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _problems(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
@@ -118,3 +158,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         double = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"it has {double!r} twice")
     return fields
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")

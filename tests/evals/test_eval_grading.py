@@ -20,6 +20,15 @@ from agents_loop.evals.grading import (
 )
 from agents_loop.testing import ScriptedChatClient
 
+FACTS = (
+    "That is not the answer; it is 42.",
+    "It does not contain lead, but 5 g of tin.",
+    "I do not know of any other limit: it is 40 cm.",
+    "Lids are not covered by the warranty.",
+    "It is not available in red, but in blue.",
+)
+"""Answers with a "not" that abstain from nothing."""
+
 
 def exact(**more: object) -> Question:
     return Question.model_validate({"id": "q", "question": "How many?", "accept": ["four", r"\b4\b"], **more})
@@ -56,9 +65,13 @@ def test_an_unanswerable_question_wants_an_abstention():
         "There is no information on that.",
         "I don't know.",
         "Nothing in the sources says that.",
+        "The provided text does not contain this information.",
+        "That information is not available.",
+        "This isn't covered by the sources.",
+        "Not mentioned.",
     ):
         assert passed(common, text) is True, text
-    for text in ("It weighs 3 kg.", "", "Yes.", "It does. Not said by me: 4 kg", "The sources say: 3 kg"):
+    for text in ("It weighs 3 kg.", "", "Yes.", "It does. Not said by me: 4 kg", "The sources say: 3 kg", *FACTS):
         assert passed(common, text) is False, text
     assert passed(common, "The sources do not say, but it was founded by Ann.") is False
     assert passed(own, "pass") is True
@@ -188,3 +201,28 @@ def test_a_grade_is_read_back_as_it_was():
 
 def rubric() -> Question:
     return Question(id="q", question="How many?", answer="4", grading="rubric", rubric=["It says four."])
+
+
+@pytest.mark.parametrize("kind", ["lookup", "unanswerable"])
+@pytest.mark.parametrize("grading", ["exact", "rubric"])
+def test_an_empty_answer_is_wrong_whatever_the_patterns(kind: str, grading: str):
+    """Patterns that match nothing at all make no answer of it, and no grader is asked about it."""
+    question = exact(kind=kind, grading=grading, accept=[".*"], abstain=["^"], rubric=["It is short."])
+
+    assert passed(question, " \n") is False
+
+
+def test_patterns_of_a_question_with_a_rubric_hold_before_its_grader_is_asked():
+    """What they find wrong is wrong without a call; otherwise a grader decides."""
+    question = exact(grading="rubric", rubric=["It is short."], require=["weeks"], reject=["five"])
+
+    assert passed(question, "Four weeks, or five.") is False
+    assert passed(question, "Four.") is False
+    assert passed(question, "Some weeks.") is False
+    assert grade_by_patterns(question, "Four weeks.") is None
+
+
+def test_accents_are_the_same_in_one_character_and_in_two():
+    """A pattern and an answer may write them differently."""
+    assert passed(exact(accept=["caf\u00e9"]), "The Cafe\u0301.") is True
+    assert passed(exact(accept=["cafe\u0301"]), "The CAF\u00c9.") is True

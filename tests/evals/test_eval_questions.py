@@ -81,7 +81,7 @@ def test_an_unanswerable_question_needs_no_pattern():
         ("\n \n", "there is no question in it"),
         ('{"id": "a", "question": "' + "x" * 1_000_001 + '"}', "more than 1,000,000 characters"),
         ("[" * 100_000, "is no JSON object"),
-        ('{"id": "a", "question": NaN}', "question"),
+        ('{"id": "a", "question": NaN}', "NaN is no number of JSON"),
     ],
 )
 def test_hostile_files_are_one_clear_line(text: str, said: str):
@@ -119,3 +119,52 @@ def test_the_samples_questions_are_valid():
 
     assert len(read) == 30
     assert len({question.kind for question in read}) == 5
+
+
+def test_what_could_never_be_found_or_is_graded_otherwise_than_meant_is_told():
+    """A citation without a number or with a blank in its name, and a kind that is nearly `unanswerable`."""
+    found = problems_of(
+        lines(
+            {**GOOD, "must_cite": ["docs/Manual.md section 3", "manual", "my manual#2"]},
+            {**GOOD, "id": "b", "kind": "Unanswerable "},
+        )
+    )
+
+    assert found == [
+        "q.jsonl:1:1: must_cite[1]: 'manual' is never found in an answer: write it as name#3",
+        "q.jsonl:1:1: must_cite[2]: 'my manual#2' is never found in an answer: write it as name#3",
+        "q.jsonl:2:1: kind: must be written as 'unanswerable': it is graded in its own way",
+    ]
+
+
+def test_what_is_no_json_is_told_with_its_column():
+    """JSON knows no NaN; a line that breaks off says where; a list and a number are no objects."""
+    found = problems_of(lines('{"id": "a", "question": oops}', '{"id": NaN}', "[1]", "12", "null", "[" * 100_000))
+
+    assert found == [
+        "q.jsonl:1:25: is no JSON object: Expecting value",
+        "q.jsonl:2:1: is no JSON object: NaN is no number of JSON",
+        "q.jsonl:3:1: is no JSON object: it is a list",
+        "q.jsonl:4:1: is no JSON object: it is a number",
+        "q.jsonl:5:1: is no JSON object: it is null",
+        "q.jsonl:6:1: is no JSON object: it is nested too deeply",
+    ]
+
+
+def test_an_id_is_told_twice_also_where_its_line_has_other_faults():
+    """All that is wrong is told at once."""
+    found = problems_of(lines({**GOOD, "question": " "}, {**GOOD, "accept": 1}))
+
+    assert [line.partition(": ")[2] for line in found] == [
+        "question: must not be blank",
+        "accept: Input should be a valid list",
+        "id: 'a' is the id of line 1 too",
+    ]
+
+
+@pytest.mark.parametrize("text", [json.dumps([GOOD], indent=1), json.dumps(GOOD, indent=1)])
+def test_json_over_several_lines_is_one_problem(text: str):
+    """A list, or an object that other tools wrote over lines, is told once, not line by line."""
+    assert problems_of(text) == [
+        "q.jsonl:1:1: is one JSON value for all: write one JSON object a line, each a question"
+    ]
