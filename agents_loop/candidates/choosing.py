@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from inspect import isawaitable
@@ -171,6 +171,6 @@ def _checked(score: object) -> float | None:
         return None
     if not isinstance(score, int | float) or isinstance(score, bool):
         raise TypeError(f"a score must be a number or None, not {score!r}")
-    if not math.isfinite(score):
+    if not -sys.float_info.max <= score <= sys.float_info.max:  # a larger int is no float
         raise ConfigurationError(f"a score must be a finite number or None, not {score!r}")
     return score

@@ -87,21 +87,20 @@ def was_retried(attempts: Iterable[Attempt], kind: TriggerType) -> bool:
 
 
 def given_up(attempts: Sequence[Attempt], thresholds: StrategyThresholds) -> frozenset[IterationStrategy]:
-    """The strategies that failed twice in a row: the answer that they led to was no better than the one before.
+    """The strategies that failed twice in the run: the answer that they led to was no better than the one before.
+
+    Others may have been tried in between: two that take turns, and both fail, would otherwise never be given up.
 
     Args:
         attempts: In order, the latest included.
         thresholds: What counts as better.
     """
-    found: set[IterationStrategy] = set()
-    last, failures = None, 0
-    for earlier, later in pairwise(attempts):
-        failed = not is_better(later, earlier, thresholds)
-        failures = 0 if not failed else failures + 1 if earlier.strategy == last else 1
-        last = earlier.strategy
-        if last is not None and failures >= MOST_FAILURES:
-            found.add(last)
-    return frozenset(found)
+    failures = Counter(
+        earlier.strategy
+        for earlier, later in pairwise(attempts)
+        if earlier.strategy is not None and not is_better(later, earlier, thresholds)
+    )
+    return frozenset(strategy for strategy, times in failures.items() if times >= MOST_FAILURES)
 
 
 def _severity(attempt: Attempt) -> float:

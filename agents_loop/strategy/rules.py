@@ -173,7 +173,7 @@ def _strategy_mismatch(case: Case) -> Plan | None:
     wanted = tree_plan(case).strategy
     if wanted not in case.given_up:
         return None
-    reason = f"{wanted} made the answer no better twice in a row"
+    reason = f"{wanted} made the answer no better twice"
     chosen = _next_after(wanted, _ROTATION, case)
     if chosen is None:
         return _escalated("strategy_mismatch", f"{reason}, and no other is left", Flag.STRATEGIES_EXHAUSTED)

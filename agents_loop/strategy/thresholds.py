@@ -22,7 +22,7 @@ BURNT_TOKENS: Final = 0.75
 SAME_FOR: Final = 3
 """Infinite loop: the iterations in a row that have the same triggers. Plateau: the scores that are looked at."""
 MOST_FAILURES: Final = 2
-"""Strategy mismatch: after so many failures in a row a strategy is not used again."""
+"""Strategy mismatch: after so many failures in a run a strategy is not used again."""
 GAIN_SHARE: Final = (0.7, 0.3)
 """What of the mean severity of what is fixable another iteration is expected to gain; the second on a plateau."""
 LIKELIHOOD: Final = (1.0, 0.5)

@@ -367,7 +367,7 @@ async def test_a_judge_that_gives_no_verdict_leaves_the_first(caplog):
     assert len(caplog.records) == 2
 
 
-@pytest.mark.parametrize("score", [True, "0.5", float("nan"), float("inf")])
+@pytest.mark.parametrize("score", [True, "0.5", float("nan"), float("inf"), 10**400])
 async def test_what_is_no_score_is_an_error(score: Any):
     """Candidates: a mistake in a function is not passed over."""
     with pytest.raises((TypeError, ConfigurationError), match="a score must be a"):

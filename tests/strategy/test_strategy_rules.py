@@ -420,7 +420,7 @@ def test_a_cascade_can_be_met_with_less():
 
 
 def test_strategy_mismatch():
-    """Strategy, failure mode 5: a strategy that failed twice in a row is not used again; the next one is."""
+    """Strategy, failure mode 5: a strategy that failed twice is not used again; the next one is."""
     a, b, c = (found(UnmetRequirement(name)) for name in "abc")
     steps = [(a, "refine"), (b, "refine")]
     decision = decided(c, history(*steps))
@@ -434,6 +434,16 @@ def test_strategy_mismatch():
     decision = decided(a, history(*steps))
     assert word(decision) == ("escalate", "strategy_mismatch")
     assert decision.flags == (Flag.STRATEGIES_EXHAUSTED,)
+
+
+def test_strategies_that_take_turns_are_given_up_too():
+    """Strategy, failure mode 5: failures count where other strategies were tried in between."""
+    a, b, form = (found(UnmetRequirement(name)) for name in ("a", "b", "form"))
+    decision = decided(b, history((a, "retry"), (b, "refine"), (form, "retry"), (a, "refine")))
+    assert word(decision) == ("expand", "strategy_mismatch")
+    assert decision.numbers["given_up"] == ["refine", "retry"]
+    helped = history((found(NEEDED, quality=0.1), "refine"), (found(NEEDED, quality=0.3), "retry"))
+    assert decided(found(NEEDED, quality=0.3), helped).numbers["given_up"] == []
 
 
 def test_what_helps_goes_on():

@@ -19,6 +19,7 @@ class NudgeStep:
 
     Raises:
         TypeError: The template is not a str.
+        ConfigurationError: The template is blank.
     """
 
     name: ClassVar[str] = "nudge"
@@ -35,8 +36,7 @@ Still missing: {feedback}"""
     `{feedback}` the feedback. `None`: `DEFAULT_TEMPLATE`."""
 
     def __post_init__(self) -> None:
-        if self.template is not None and not isinstance(self.template, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"template must be a str or None, not {type(self.template).__name__}")
+        _check_text("template", self.template, "it is what the agent hears")
 
     def text(self, observation: str, feedback: str | None) -> str:
         """What the agent hears."""
@@ -84,6 +84,7 @@ class AskPersonStep:
     """Ask a person: the run ends as `pending_input`, and goes on with the answer.
 
     Raises:
+        TypeError: The question is not a str.
         ConfigurationError: The question is blank.
     """
 
@@ -93,8 +94,7 @@ class AskPersonStep:
     """What the person is asked. `None`: what was noticed, what is missing, and how to go on."""
 
     def __post_init__(self) -> None:
-        if self.question is not None and not self.question.strip():
-            raise ConfigurationError("question must not be blank: it is what the person is asked")
+        _check_text("question", self.question, "it is what the person is asked")
 
     def text(self, observation: str, feedback: str | None) -> str:
         """What the person is asked."""
@@ -109,6 +109,15 @@ class StopStep:
     """End the run as `stalled`."""
 
     name: ClassVar[str] = "stop"
+
+
+def _check_text(name: str, text: object, why: str) -> None:
+    if text is None:
+        return
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a str or None, not {type(text).__name__}")
+    if not text.strip():
+        raise ConfigurationError(f"{name} must not be blank: {why}")
 
 
 StallStep: TypeAlias = NudgeStep | FreshContextStep | AnotherAgentStep | AskPersonStep | StopStep

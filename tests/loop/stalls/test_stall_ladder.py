@@ -293,6 +293,10 @@ def test_wrong_steps():
     """A step with what it can't use is an error that names it."""
     with pytest.raises(TypeError, match="template"):
         NudgeStep(template=3)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="question must be a str or None, not int"):
+        AskPersonStep(question=3)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigurationError, match="template must not be blank"):
+        NudgeStep(template=" ")
     with pytest.raises(ConfigurationError, match="question"):
         AskPersonStep(question=" ")
     with pytest.raises(TypeError, match="agent"):
