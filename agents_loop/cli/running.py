@@ -195,9 +195,11 @@ class _Run:
 def _finish(request: RunRequest, run: _Run, backends: Backends, error: BaseException | None) -> int:
     if run.result is not None:
         _write_result(run.result, as_json=request.as_json)
-        if run.result.stop_reason in (StopReason.BUDGET_EXCEEDED, StopReason.DEADLINE):
+        reason = run.result.stop_reason
+        is_unsaid = error is None and reason in (StopReason.FAILED, StopReason.EVALUATOR_FAILED)
+        if is_unsaid or reason in (StopReason.BUDGET_EXCEEDED, StopReason.DEADLINE):
             say_error(one_line(redact(run.result.stop_detail or "")))
-        if run.result.stop_reason == StopReason.PENDING_INPUT and error is None:
+        if reason == StopReason.PENDING_INPUT and error is None:
             say_error(one_line(f"a person is asked: {redact(run.result.stop_detail or '')}"))
     if error is not None and not isinstance(error, KeyboardInterrupt):
         if request.debug:

@@ -200,6 +200,18 @@ def test_an_evaluator_that_fails_is_1(command: Command, script: Script):
     assert (ran.code, ran.json["stop_reason"], ran.json["output"]) == (1, "evaluator_failed", "d1")
 
 
+def test_a_failure_without_an_exception_is_said_too(command: Command, script: Script):
+    """Whatever ends with 1 says why in one line, also where nothing was raised: a judge of a flow that chose nothing."""
+    replies = [{"model": "cook", "text": "Soup."}, {"model": "critic", "text": "Well."}]
+    ran = command("run", "samples/dinner_flow.json", "-q", "--backend", script(*replies))
+
+    assert (ran.code, ran.out) == (1, "Soup.\n")
+    assert ran.err == (
+        "error: the node 'critic' chose no port (no_function_selected): the model called no function; it has no edge "
+        "from '_exception'\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
