@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from agents_loop.evals.grading import Grade
 from agents_loop.judging.reading import clean_text
 from agents_loop.loop.result import LoopResult, StopReason, result_to_json
-from agents_loop.metering.ledger import Ledger, LedgerEntry
+from agents_loop.metering.ledger import OK, Ledger, LedgerEntry
 
 QuestionStatus: TypeAlias = Literal["done", "failed", "unfinished"]
 """`failed`: the run raised. `unfinished`: the evaluation's budget, or an interrupt, ended it: it counts nowhere."""
@@ -27,7 +27,7 @@ class CallSum(Stored):
 
     calls: int
     tokens_in: int | None
-    """`None`: nothing was reported."""
+    """`None`: a call that was answered did not report it."""
     tokens_out: int | None
     cost_usd: float | None
     """`None` where a price or the usage is not known; never 0 for want of knowing."""
@@ -110,17 +110,20 @@ def _of_the_last_loop(result: LoopResult) -> list[dict[str, Any]]:
 
 
 def sum_of(entries: Ledger | list[LedgerEntry]) -> CallSum:
-    """What calls of a ledger came to."""
-    total = Ledger(entries).total
-    usage = total.usage
-    if not entries:
-        return CallSum(calls=0, tokens_in=0, tokens_out=0, cost_usd=0.0)
+    """What calls of a ledger came to. Calls that failed, and reported nothing, used nothing."""
+    counted = [entry.usage for entry in entries if entry.usage is not None or entry.outcome == OK]
     return CallSum(
-        calls=total.calls,
-        tokens_in=None if usage is None else usage.input_token_count,
-        tokens_out=None if usage is None else usage.output_token_count,
-        cost_usd=total.cost_usd,
+        calls=len(entries),
+        tokens_in=_sum_or_none([None if usage is None else usage.input_token_count for usage in counted]),
+        tokens_out=_sum_or_none([None if usage is None else usage.output_token_count for usage in counted]),
+        cost_usd=Ledger(entries).total.cost_usd if entries else 0.0,
     )
+
+
+def _sum_or_none(counts: list[int | None]) -> int | None:
+    """The sum, if all are known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def first_draft_sum(result: LoopResult | None) -> CallSum:
