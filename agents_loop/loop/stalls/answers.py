@@ -90,7 +90,7 @@ class AlternatingAnswersSignal(StallSignal):
 
     Each answer of the later half of those that it looks at stands in the earlier half too, and they are not all the
     same. So with 6 it sees a round of two answers or of three. Each must come back word for word, which an answer
-    that gets better does not.
+    that gets better does not. One of them may be empty.
 
     Args:
         repeats: How many answers it looks at; a round of n answers takes 2 n.
@@ -111,7 +111,7 @@ class AlternatingAnswersSignal(StallSignal):
         half = len(iterations) // 2
         earlier, later = iterations[:half], iterations[half:]
         for each in reversed(later):
-            if each.is_blank or not any(each.says_the_same_as(other) for other in earlier):
+            if (each.is_blank and not each.is_empty) or not any(each.says_the_same_as(other) for other in earlier):
                 return False
         return not is_rising(iterations) and not all(later[0].says_the_same_as(each) for each in later[1:])
 
@@ -137,7 +137,7 @@ class EmptyAnswersSignal(StallSignal):
         """Whether all answers are empty."""
         if not iterations[-1].is_blank:
             return False
-        return all(each.is_blank and each.record.bad_response == "empty" for each in iterations)
+        return all(each.is_empty for each in iterations)
 
     @property
     def observation(self) -> str:

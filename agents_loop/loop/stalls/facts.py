@@ -64,6 +64,11 @@ class IterationFacts:
         return not self.text or self.text.isspace()
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it is no answer: no text, and no image, file, tool call or tool result in its place."""
+        return self.is_blank and self.record.bad_response == "empty"
+
+    @property
     def beginning(self) -> list[str]:
         """The first words of the answer's text: most answers differ in them already."""
         if self._beginning is None:

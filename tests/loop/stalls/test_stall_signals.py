@@ -109,7 +109,7 @@ CASES: list[tuple[StallSignal, list[IterationFacts], list[IterationFacts]]] = [
     (AlternatingAnswersSignal(), by(iteration, *"ababab"), by(iteration, *"abab")),
     (AlternatingAnswersSignal(), by(iteration, *"abcabc"), by(iteration, *"abcabd")),
     (AlternatingAnswersSignal(), by(iteration, *"abcbab"), by(iteration, *"abcdef")),
-    (AlternatingAnswersSignal(4), by(iteration, *"abab"), by(iteration, "", "a", "", "a")),
+    (AlternatingAnswersSignal(4), by(iteration, "", "a", "", "a"), [called({}, n) for n in "abab"]),
     (AlternatingAnswersSignal(4), by(iteration, *"abab"), by(iteration, *"aaaa")),
     (
         AlternatingAnswersSignal(4),
