@@ -11,8 +11,9 @@ from typing import Any, Final, cast
 from agents_loop.chat_client import ChatResponse
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.asking import verdict_text
+from agents_loop.judging.reading import find_object
 from agents_loop.judging.strict_json import strict_json
-from agents_loop.messages import FunctionCallContent, JsonValue
+from agents_loop.messages import ChatRole, FunctionCallContent, JsonValue
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -91,9 +92,10 @@ def read_calls(response: ChatResponse, goes_on: JudgeFunction, passes: JudgeFunc
         goes_on: The function that asks for more.
         passes: The function that asks for no more.
     """
-    contents = [content for message in response.messages for content in message.contents]
+    said = [message for message in response.messages if message.role == ChatRole.ASSISTANT]
+    contents = [content for message in said for content in message.contents]
     calls = [content for content in contents if isinstance(content, FunctionCallContent)]
-    prose = verdict_text(response).strip()
+    prose = (find_object(verdict_text(response)).rest or "").strip()  # what it only thought is no feedback
     if not calls:
         return FunctionCallReading(text=prose, why="no function was called")
     decided: dict[str, FunctionCallReading] = {}

@@ -110,8 +110,9 @@ def _described(function: FlowFunction) -> dict[str, JsonValue]:
 
 
 def calls_in(messages: Sequence[ChatMessage]) -> list[FunctionCallContent]:
-    """The calls of a reply, in order."""
-    contents = [content for message in messages for content in message.contents]
+    """The calls of a reply, in order: those of the assistant, whatever else it holds."""
+    said = [message for message in messages if message.role == ChatRole.ASSISTANT]
+    contents = [content for message in said for content in message.contents]
     return [content for content in contents if isinstance(content, FunctionCallContent)]
 
 

@@ -479,6 +479,15 @@ async def test_arguments_that_are_no_json_still_route():
     assert result.iterations[0].evaluations[0].details == {"calls": [{"name": "done", "arguments": '{"summary": "x'}]}
 
 
+async def test_only_the_assistant_calls():
+    """A call that stands in a message of another role is no choice."""
+    loop_file, client = judged("draft", ChatMessage("tool", call("done").contents))
+    result = await run(loop_file, client)
+
+    assert result.stop_reason == StopReason.EVALUATOR_FAILED
+    assert "no_function_selected" in (result.stop_detail or "")
+
+
 @pytest.mark.parametrize("arguments", ['{"n": NaN}', '{"n": 1e999}', "[" * 900 + "]" * 900, {"n": float("nan")}])
 async def test_a_result_is_json_whatever_was_called(arguments: Any):
     """Arguments that can't be written as JSON again stand in the records as a text: a result is always JSON."""
