@@ -14,6 +14,7 @@ from agents_loop.cli.eval_progress import EvalProgress, choose_progress
 from agents_loop.cli.eval_text import comparison_text, projection_table, result_text
 from agents_loop.cli.exit_codes import ExitCode
 from agents_loop.cli.explaining import explain
+from agents_loop.cli.interrupts import KeptWork
 from agents_loop.cli.local_models import local_client
 from agents_loop.cli.option_values import parse_inputs, parse_prices
 from agents_loop.cli.projecting import Pricing
@@ -144,28 +145,17 @@ def _run(request: EvalRequest, questions_file: Path, old: EvalResult | None) -> 
     )
     for pattern in backends.unused_routes():
         progress.notice(f"notice: --model {pattern!r} matches no model of the file")
-    interrupted = _to_the_end(evaluation, backends, progress)
-    result = _without_secrets(evaluation.result(interrupted=interrupted))
-    is_saved = _save(result, request.out)
-    code = _show(request, result, old)
+    with KeptWork() as kept:
+        progress.begin(len(evaluation.questions))
+        try:
+            kept.run(evaluation.run, backends.aclose)
+        finally:
+            progress.close()
+        result = _without_secrets(evaluation.result(interrupted=kept.is_interrupted))
+        is_saved = _save(result, request.out)
+        code = _show(request, result, old)
     _say_what_is_wrong(result)
     return ExitCode.FAILED if not is_saved and code == ExitCode.SATISFIED else code
-
-
-def _to_the_end(evaluation: Evaluation, backends: Backends, progress: EvalProgress) -> bool:
-    """Run it; gives whether a person ended it."""
-    progress.begin(len(evaluation.questions))
-    try:
-        with asyncio.Runner() as runner:
-            try:
-                runner.run(evaluation.run())
-            finally:
-                runner.run(backends.aclose())
-    except KeyboardInterrupt:
-        return True
-    finally:
-        progress.close()
-    return False
 
 
 def _show(request: EvalRequest, result: EvalResult, old: EvalResult | None) -> int:

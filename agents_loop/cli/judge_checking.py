@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from agents_loop.cli.backends import Backends
 from agents_loop.cli.display import PlainDisplay, QuietDisplay
 from agents_loop.cli.exit_codes import ExitCode
 from agents_loop.cli.explaining import debug_text, explain
+from agents_loop.cli.interrupts import KeptWork
 from agents_loop.cli.local_models import local_client
 from agents_loop.cli.option_values import parse_inputs, parse_prices
 from agents_loop.cli.running import RunRequest
@@ -58,22 +58,19 @@ def check_judge(request: RunRequest, cases_file: Path, *, repeats: int, min_agre
     )
     for pattern in backends.unused_routes():
         display.notice(f"notice: --model {pattern!r} matches no model of the file")
-    error = _run(check, backends)
-    _write(check.report, as_json=request.as_json)
+    with KeptWork() as kept:
+        error = _run(check, backends, kept)
+        _write(check.report, as_json=request.as_json)
     return _finish(check.report, backends, error, debug=request.debug)
 
 
-def _run(check: JudgeCheck, backends: Backends) -> BaseException | None:
+def _run(check: JudgeCheck, backends: Backends, kept: KeptWork) -> BaseException | None:
     """Run it to its end, and give what was raised."""
     try:
-        with asyncio.Runner() as runner:
-            try:
-                runner.run(check.run())
-            finally:
-                runner.run(backends.aclose())
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - what was seen so far is shown whatever was raised
+        kept.run(check.run, backends.aclose)
+    except Exception as error:  # noqa: BLE001 - what was seen so far is shown whatever was raised
         return error
-    return None
+    return KeyboardInterrupt() if kept.is_interrupted else None
 
 
 def _finish(report: JudgeReport, backends: Backends, error: BaseException | None, *, debug: bool) -> ExitCode:
