@@ -20,7 +20,15 @@ async def ask(evaluator: LoopEvaluator, context: LoopContext) -> LoopEvaluation:
         TypeError: The evaluator gave something else than a `LoopEvaluation`.
     """
     given: Any = evaluator.evaluate(context)
-    evaluation = await given if hasattr(given, "__await__") else given
+    return named(evaluator, await given if hasattr(given, "__await__") else given)
+
+
+def named(evaluator: LoopEvaluator, evaluation: Any) -> LoopEvaluation:
+    """What an evaluator gave, with its name on it.
+
+    Raises:
+        TypeError: It is something else than a `LoopEvaluation`.
+    """
     if not isinstance(evaluation, LoopEvaluation):
         raise TypeError(
             f"{type(evaluator).__name__}.evaluate must give a LoopEvaluation, not {type(evaluation).__name__}: "

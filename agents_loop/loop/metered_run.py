@@ -101,15 +101,15 @@ class MeteredRun:
             for client, chat_options in evaluator.model_calls():
                 self.meter.require_price(client, chat_options)
 
-    def iterate(self, number: int, started: float) -> None:
+    def begin_agent(self, session: object, started: float) -> None:
         """The agent is about to be run.
 
         Args:
-            number: The iteration.
-            started: When it began.
+            session: In which it is.
+            started: When the iteration began.
         """
         phase = self.phase
-        phase.role, phase.iteration = "agent", number
+        phase.role, phase.session = "agent", session
         phase.has_calls = phase.has_usage = False
         self._position = len(self.meter.calls)
         self._running_since = started
@@ -163,11 +163,18 @@ class MeteredRun:
             keep_failed_run(self.phase, agent, error, self.meter.clock() - started)
 
     def judge(self) -> None:
-        """The evaluators are about to be asked."""
-        self.phase.role, self.phase.has_usage = "evaluator", False
-        self._judged_from = len(self.meter.calls)
+        """The evaluators are about to be asked.
 
-    def check_time(self) -> None:
+        Raises:
+            LimitReachedError: There is no time left for it.
+        """
+        phase, meter = self.phase, self.meter
+        phase.role, phase.has_usage = "evaluator", False
+        self._judged_from = len(meter.calls)
+        if meter.is_guarded:
+            self._check_time()
+
+    def _check_time(self) -> None:
         """See whether there is time left to judge: an answer may have come of a loop within that the deadline ended.
 
         Raises:
