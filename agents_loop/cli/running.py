@@ -20,6 +20,7 @@ from agents_loop.cli.people import AskPerson, person_at_terminal
 from agents_loop.cli.streams import say_error, write_err, write_out
 from agents_loop.cli.text import as_utf8, one_line, redact, redact_details
 from agents_loop.cli.trace import TraceWriter
+from agents_loop.cli.whole_run import whole_run
 from agents_loop.errors import ConfigurationError
 from agents_loop.files import BuiltLoop, LoopFile, RunFolder, RunSettings, load_loop_file
 from agents_loop.loop.events import LoopEvent, LoopStopped
@@ -175,21 +176,28 @@ class _Run:
         return self._ask_person(redact(result.stop_detail or ""))
 
     async def _drive(self, message: ChatMessage | None, session: AgentSession | None) -> None:
-        events = None
+        events, before = None, self.result
         try:
             async with self._built.agent.events(message, session=session, streaming=self._streaming) as events:
                 async for event in events:
-                    self._tell(event)
+                    self._tell(_told(before, event))
         except asyncio.CancelledError:
             if events is not None and events.result is not None:
-                self._tell(LoopStopped(events.result, None))
+                self._tell(_told(before, LoopStopped(events.result, None)))
             raise
         finally:
-            self.result = None if events is None else events.result
+            self.result = whole_run(before, None if events is None else events.result)
 
     def _tell(self, event: LoopEvent) -> None:
         for observer in self._observers:
             observer.on_event(event)
+
+
+def _told(before: LoopResult | None, event: LoopEvent) -> LoopEvent:
+    """The event; at the end the whole run is told, with what was before a question."""
+    if not isinstance(event, LoopStopped):
+        return event
+    return LoopStopped(whole_run(before, event.result) or event.result, event.response)
 
 
 def _finish(request: RunRequest, run: _Run, backends: Backends, error: BaseException | None) -> int:

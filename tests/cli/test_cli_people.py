@@ -90,6 +90,46 @@ def test_the_answer_drives_the_next_draft(streaming: bool):
     ]
 
 
+def test_the_whole_run_is_told():
+    """What was before the question is in the result: iterations, calls, and at the end of each part the sum."""
+    result, _, _, events = ran(asking_loop("A.", "B.", "C of 2024."), *[ChatMessage("user", "2024")] * 2)
+    assert [(record.number, record.response.text) for record in result.iterations] == [
+        (1, "A."),
+        (2, "B."),
+        (3, "C of 2024."),
+    ]
+    assert result.ledger.total.calls == 3
+    ends = [event.result for event in events if isinstance(event, LoopStopped)]
+    assert [(len(each.iterations), each.ledger.total.calls) for each in ends] == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_an_accepted_draft_stands_once_in_the_result():
+    """A person's verdict is one more word on the draft, beside those of the evaluators."""
+    result, _, _, _ = ran(asking_loop("A report."), accept_answer())
+    words = [(word.evaluator, word.decision) for record in result.iterations for word in record.evaluations]
+    assert words == [("DelegateLoopEvaluator", "ask"), ("person", "stop")]
+    assert (len(result.iterations), result.ledger.total.calls) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"), [(ConnectionError("down"), ExitCode.FAILED), (KeyboardInterrupt(), ExitCode.INTERRUPTED)]
+)
+def test_the_draft_is_not_lost_where_the_answer_leads_to_a_failure(failure: BaseException, code: ExitCode):
+    """Finished work is never lost: the draft before the question is the result of a run that fails after it."""
+    replies = iter(["A report.", failure])
+
+    def answer(*_: Any) -> Any:
+        said = next(replies)
+        if isinstance(said, BaseException):
+            raise said
+        return said
+
+    agent: AIAgent = ChatClientAgent(ScriptedChatClient(answer))
+    loop = LoopAgent(agent, DelegateLoopEvaluator(lambda context: LoopEvaluation.ask("Which year?")))
+    result, given, _, _ = ran(loop, ChatMessage("user", "2024"))
+    assert (given, result.output, len(result.iterations)) == (code, "A report.", 1)
+
+
 def test_several_questions():
     """A question may follow another."""
     _, code, asked, _ = ran(
