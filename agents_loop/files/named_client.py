@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+from agents_loop.adapting import ChatClientLike, as_chat_client
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
 from agents_loop.messages import ChatMessage
 from agents_loop.metering.prices import PriceList, Prices
@@ -49,9 +50,14 @@ class NamedChatClient(ChatClient):
             await close_stream(stream)
 
 
-def named(client: ChatClient, name: str) -> NamedChatClient:
-    """The client under a name; as it is, if it has it already."""
-    return client if isinstance(client, NamedChatClient) and client.name == name else NamedChatClient(client, name)
+def named(client: ChatClientLike, name: str) -> NamedChatClient:
+    """The client under a name; as it is, if it has it already.
+
+    Raises:
+        TypeError: It is `None`, or no chat client; the message names the model.
+    """
+    known = as_chat_client(client, name=f"what client_for gives for the model {name!r}")
+    return known if isinstance(known, NamedChatClient) and known.name == name else NamedChatClient(known, name)
 
 
 def prices_of(clients: Mapping[str, NamedChatClient], given: Prices | None) -> Prices:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -33,7 +34,8 @@ class JsLimits:
     """What a script may use in one visit of its node, the runs for its paths together.
 
     Raises:
-        ConfigurationError: A limit is not more than 0.
+        TypeError: A limit is no number.
+        ConfigurationError: It is not more than 0, or infinite.
     """
 
     time_s: float = DEFAULT_TIME_LIMIT_S
@@ -46,8 +48,11 @@ class JsLimits:
     def __post_init__(self) -> None:
         for name in ("time_s", "memory_bytes", "output_chars"):
             given = getattr(self, name)
-            if not given > 0:
-                raise ConfigurationError(f"{name} must be more than 0, not {given!r}")
+            kind = int | float if name == "time_s" else int
+            if isinstance(given, bool) or not isinstance(given, kind):
+                raise TypeError(f"{name} must be a {'number' if name == 'time_s' else 'whole number'}, not {given!r}")
+            if not 0 < given < math.inf:
+                raise ConfigurationError(f"{name} must be more than 0 and finite, not {given!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ class FlowOptions:
     """How a flow is run.
 
     Raises:
-        ConfigurationError: `max_node_visits` is less than 1.
+        TypeError: `max_node_visits` is no int.
+        ConfigurationError: It is less than 1.
     """
 
     loop: LoopAgentOptions = field(default_factory=LoopAgentOptions)
@@ -32,6 +33,8 @@ class FlowOptions:
     """What one run of a script may use."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.max_node_visits, bool) or not isinstance(self.max_node_visits, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"max_node_visits must be an int, not {self.max_node_visits!r}")
         if self.max_node_visits < 1:
             raise ConfigurationError(f"max_node_visits must be at least 1, not {self.max_node_visits!r}")
 

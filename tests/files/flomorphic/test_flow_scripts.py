@@ -225,6 +225,12 @@ def test_what_the_harness_can_not_hold_is_a_limit(code: str, given: str, limits:
 
 @pytest.mark.parametrize("name", ["time_s", "memory_bytes", "output_chars"])
 def test_limits_are_more_than_nothing(name: str):
-    """A limit must be more than 0."""
+    """A limit must be a number that is more than 0 and finite."""
     with pytest.raises(ConfigurationError, match=name):
         JsLimits(**{name: 0})
+    for wrong in (None, "5", True):
+        with pytest.raises(TypeError, match=f"{name} must be a"):
+            JsLimits(**{name: wrong})
+    for infinite in (float("inf"), float("nan")):
+        with pytest.raises((ConfigurationError, TypeError), match=name):
+            JsLimits(**{name: infinite})

@@ -582,5 +582,7 @@ def test_options_are_checked():
     """A cap on visits is at least 1."""
     with pytest.raises(ConfigurationError, match="max_node_visits"):
         FlowOptions(max_node_visits=0)
+    with pytest.raises(TypeError, match="max_node_visits must be an int, not 'x'"):
+        FlowOptions(max_node_visits="x")  # pyright: ignore[reportArgumentType]
     assert FlowOptions(loop=LoopAgentOptions(max_iterations=3)).max_iterations == 3
     assert FlowOptions(max_node_visits=7).max_iterations == 7
