@@ -28,6 +28,7 @@ from agents_loop.loop.result import LoopResult, StopReason, result_to_json
 from agents_loop.messages import ChatMessage, JsonValue
 
 _RUNS = "runs"
+_APPROVING = "this command can't approve it: give the agent an auto_approve in the file, or run the loop from Python"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +210,8 @@ def _finish(request: RunRequest, run: _Run, backends: Backends, error: BaseExcep
             say_error(one_line(redact(run.result.stop_detail or "")))
         if reason == StopReason.PENDING_INPUT and error is None:
             say_error(one_line(f"a person is asked: {redact(run.result.stop_detail or '')}"))
+        if reason == StopReason.PENDING_APPROVAL and error is None:
+            say_error(one_line(f"{redact(run.result.stop_detail or '')}; {_APPROVING}"))
     if error is not None and not isinstance(error, KeyboardInterrupt):
         if request.debug:
             write_err(debug_text(error))

@@ -106,6 +106,22 @@ def test_5_a_person_is_asked(command: Command, script: Script, here: Path):
     assert (ran.code, ran.out, ran.error_lines) == (5, "same\n", ["error: a person is asked: How on?"])
 
 
+def test_5_a_tool_call_waits_for_approval(command: Command, script: Script, here: Path):
+    """5: a call that needs approval ends the command, which says which one, and where it can be approved."""
+    (here / "risky_tools.py").write_text(
+        "from agents_loop import tool\n\n\n@tool(approval_required=True)\ndef delete(path: str) -> str:\n    return path\n"
+    )
+    (here / "own.yaml").write_text(
+        "name: own\nloop:\n  agent: {model: m, request: Tidy up., tools: ['risky_tools:delete']}\n"
+        "  evaluators:\n    - {type: length, unit: words, at_most: 9}\n"
+    )
+    replies = script({"text": "", "tool_calls": [{"name": "delete", "arguments": {"path": "a"}}]})
+    ran = command("run", "own.yaml", "--backend", replies, "--allow-imports", "-q")
+    assert ran.code == 5
+    said = "error: waiting for approval of: delete; this command can't approve it: "
+    assert ran.error_lines == [said + "give the agent an auto_approve in the file, or run the loop from Python"]
+
+
 def test_python_objects_need_leave(command: Command, script: Script, here: Path):
     """2: without --allow-imports nothing is imported; with it, modules beside the file are found."""
     (here / "mine_beside.py").write_text("def judge(context):\n    return None\n")
