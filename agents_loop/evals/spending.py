@@ -105,7 +105,9 @@ class BudgetedChatClient(ChatClient):
         response = await self._inner.get_response(messages, options)
         usage = response.usage
         if usage is None or tokens_of(usage) is None:
-            usage = estimated_usage(*[sum(len(said.text) for said in side) for side in (messages, response.messages)])
+            usage = estimated_usage(
+                usage, *[sum(len(said.text) for said in side) for side in (messages, response.messages)]
+            )
         tokens = tokens_of(usage)
         cost_of = self._budget.prices.cost_of((response.model_id, self.model_id, self._name))
         self._budget.spent.add(tokens[0] if tokens else 0, None if cost_of is None else cost_of(_divided(usage)))

@@ -12,7 +12,14 @@ from agents_loop.messages import ChatMessage, UsageDetails, sum_usage
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.ledger import CANCELLED, OK, Ledger, LedgerEntry, Role
 from agents_loop.metering.prices import PriceList, Prices, require_list
-from agents_loop.metering.spending import LimitReachedError, Spending, estimated_usage, tokens_of, unknown_price
+from agents_loop.metering.spending import (
+    LimitReachedError,
+    Spending,
+    estimated_usage,
+    has_some,
+    tokens_of,
+    unknown_price,
+)
 
 T = TypeVar("T")
 
@@ -300,10 +307,10 @@ def _charge(phase: Phase, spending: Spending, call: Call, characters: Characters
     """Count a call against a run's budgets; gives what is wrong if its price is not known."""
     _, _, answered, client, options, usage, _, _ = call
     tokens = tokens_of(usage)
-    if tokens is None and characters is not None:
-        usage = estimated_usage(*characters())
+    if tokens is None and (characters is not None or (usage is not None and has_some(usage))):
+        usage = estimated_usage(usage, *((0, 0) if characters is None else characters()))
         tokens = tokens_of(usage)
-        if spending.tells_estimates:
+        if characters is not None and spending.tells_estimates:
             spending.estimated(answered or _model_asked(client, options))
     if tokens is None or usage is None:
         return None

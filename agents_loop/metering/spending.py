@@ -257,9 +257,22 @@ def tokens_of(usage: UsageDetails | None) -> tuple[int, int] | None:
     return usage.input_token_count + usage.output_token_count, min(cached, usage.input_token_count)
 
 
-def estimated_usage(asked: int, answered: int) -> UsageDetails:
-    """The usage of a call by its characters."""
-    return UsageDetails(math.ceil(asked / _CHARACTERS_PER_TOKEN), math.ceil(answered / _CHARACTERS_PER_TOKEN))
+def has_some(usage: UsageDetails) -> bool:
+    """Whether input or output was reported, if not both."""
+    return usage.input_token_count is not None or usage.output_token_count is not None
+
+
+def estimated_usage(reported: UsageDetails | None, asked: int, answered: int) -> UsageDetails:
+    """The usage of a call: input or output, where it was reported, else by the characters."""
+    estimated = UsageDetails(math.ceil(asked / _CHARACTERS_PER_TOKEN), math.ceil(answered / _CHARACTERS_PER_TOKEN))
+    if reported is None:
+        return estimated
+    if reported.input_token_count is not None:
+        estimated.input_token_count = reported.input_token_count
+    if reported.output_token_count is not None:
+        estimated.output_token_count = reported.output_token_count
+    estimated.cached_input_token_count = reported.cached_input_token_count
+    return estimated
 
 
 def unknown_price(model: str | None) -> ConfigurationError:

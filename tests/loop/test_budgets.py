@@ -357,6 +357,24 @@ async def test_an_answer_that_was_not_judged_is_judged_first():
     assert [record.number for record in second.iterations] == [1]
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [(UsageDetails(20, None), 21), (UsageDetails(None, 20), 21), (UsageDetails(20, 1), 21), (None, 2)],
+)
+async def test_what_is_reported_in_part_counts(usage: UsageDetails | None, tokens: int):
+    """U2: input without output, or the other way round, counts as it was reported; only the rest is estimated."""
+    client = ScriptedChatClient(lambda *_: ChatResponse("four", usage=usage), model_id="m")
+    loop = LoopAgent(
+        ChatClientAgent(client),
+        DelegateLoopEvaluator(lambda context: True),
+        LoopAgentOptions(budget=LoopBudget(max_tokens=1)),
+    )
+    detail = LoopResult.of(await loop.run("four")).stop_detail
+    assert (
+        detail == f"budget.max_tokens is 1, and the run has used {tokens} tokens in 1 call: the next call was not made"
+    )
+
+
 async def test_a_stream_has_the_answer_that_is_still_to_be_judged():
     """Law 8: a run that goes on with an answer streams it, as it stands in the response of one that is not streamed."""
     run = Run(LoopBudget(max_model_calls=1), judge=model(DONE))
