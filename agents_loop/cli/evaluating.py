@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +104,9 @@ def evaluate(request: EvalRequest) -> int:
     """
     old = None if request.against is None else load_result(request.against)
     if is_result(request.file):
+        if request.out is not None or request.questions is not None or request.dry:
+            said = f"{request.file} is the result of an evaluation, which is shown, not run"
+            raise ConfigurationError(f"{said}: leave out --questions, --out and --dry")
         return _show(request, load_result(request.file), old)
     if request.questions is None:
         raise ConfigurationError("--questions FILE.jsonl is missing: the questions to run the file on")
@@ -241,6 +245,8 @@ def _require_result(out: Path | None) -> None:
         raise ConfigurationError(f"--out {str(out)!r} is a file of another kind, and would be replaced")
     if not out.parent.is_dir():
         raise ConfigurationError(f"--out {str(out)!r}: there is no folder {str(out.parent)!r}")
+    if not os.access(out.parent, os.W_OK):
+        raise ConfigurationError(f"--out {str(out)!r}: the folder {str(out.parent)!r} can't be written to")
 
 
 def _save(result: EvalResult, out: Path | None) -> bool:

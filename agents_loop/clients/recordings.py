@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import errno
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
@@ -32,18 +34,22 @@ class Recordings:
     Args:
         path: The file.
         on_warning: Hears once that a reply can't be written down. The run goes on.
+        leaves_out_torn: Whether lines that break off are left out, and told, wherever they stand: of a file that many
+            runs add to, any of which may have been ended within a line. Otherwise only the last line may.
 
     Raises:
         ConfigurationError: The file can't be read, or holds something else.
     """
 
-    def __init__(self, path: Path, on_warning: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, path: Path, on_warning: Callable[[str], None] | None = None, *, leaves_out_torn: bool = False
+    ) -> None:
         self.path = path
         self._on_warning = on_warning
+        self._leaves_out_torn = leaves_out_torn
         self._calls: dict[str, dict[str, JsonValue]] = {}
         self._replies: dict[str, list[dict[str, Any]]] = {}
         self._answers = True
-        self._is_torn = False
         self._has_failed = False
         if path.exists():
             self._read()
@@ -90,11 +96,9 @@ class Recordings:
         self._calls[key] = call
         self._replies.setdefault(key, []).append(reply)
         line = json.dumps({"key": key, "call": call, "reply": reply}, ensure_ascii=False, default=repr)
-        start, self._is_torn = "\n" if self._is_torn else "", False
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8", errors="replace", newline="\n") as file:
-                file.write(f"{start}{line}\n")
+            _append(self.path, f"{line}\n".encode("utf-8", "replace"))
         except OSError as error:
             if not self._has_failed and self._on_warning is not None:
                 self._on_warning(f"the calls in {str(self.path)!r} are not complete: {error.strerror}; the run goes on")
@@ -120,7 +124,7 @@ class Recordings:
             lines = self.path.read_bytes().split(b"\n")
         except OSError as error:
             raise ConfigurationError(f"{self.path}: the recorded calls can't be read: {error.strerror}") from error
-        self._is_torn = bool(lines[-1])
+        torn = 0
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
@@ -130,10 +134,30 @@ class Recordings:
                 _response(reply)
             except (ValueError, KeyError, TypeError, AttributeError, SessionStateError) as error:
                 if number == len(lines):  # whoever wrote it was ended within the line
-                    return
+                    break
+                if self._leaves_out_torn and line.startswith(_START) and isinstance(error, ValueError):
+                    torn += 1
+                    continue
                 raise ConfigurationError(f"{self.path}:{number}: this is no recorded call: {error}") from error
             self._calls[key] = call
             self._replies.setdefault(key, []).append(reply)
+        if torn and self._on_warning is not None:
+            self._on_warning(f"lines of {str(self.path)!r} broke off ({torn}): these calls are made again")
+
+
+def _append(path: Path, line: bytes) -> None:
+    """Add a line in one piece, for others may add to the file too; one before it that broke off stays one of its own.
+
+    Raises:
+        OSError: It can't be written.
+    """
+    with path.open("ab+", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(size - 1)
+            line = line if file.read(1) == b"\n" else b"\n" + line
+        if file.write(line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _reply(response: ChatResponse) -> dict[str, Any]:

@@ -43,7 +43,8 @@ class CallCache:
             ConfigurationError: Its file is damaged, or of another kind.
         """
         if model not in self._files:
-            self._files[model] = Recordings(self._folder / file_name(model), self._on_warning)
+            path = self._folder / file_name(model)
+            self._files[model] = Recordings(path, self._on_warning, leaves_out_torn=True)
         return self._files[model]
 
 

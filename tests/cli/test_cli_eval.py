@@ -337,3 +337,29 @@ def test_a_damaged_cache_is_2_before_any_call(
     assert (ran.code, len(server.requests)) == (2, asked)
     assert len(ran.error_lines) == 1
     assert "cache" in ran.err
+
+
+def test_a_folder_that_cannot_be_written_to_is_2_before_any_call(
+    command: Command, at_server: tuple[str, ...], server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Nothing is paid for a result that has no place."""
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and access(path, mode))
+    ran = command(*at_server, "--out", str(tmp_path / "r.json"))
+
+    assert (ran.code, server.requests) == (2, [])
+    assert "can't be written to" in ran.err
+
+
+def test_what_a_result_has_no_use_for_is_2(
+    command: Command, base: tuple[str, ...], stub: tuple[str, ...], tmp_path: Path
+):
+    """A result in the place of the file is shown: options of a run are not passed over in silence."""
+    result = str(tmp_path / "r.json")
+    assert command(*base, *stub, "--out", result).code == 0
+
+    for more in (("--questions", base[-1]), ("--out", result), ("--dry",)):
+        ran = command("eval", result, *more)
+        assert (ran.code, ran.out) == (2, "")
+        assert "shown, not run" in ran.err
+    assert command("eval", result).code == 0

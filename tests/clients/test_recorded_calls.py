@@ -202,6 +202,37 @@ def test_a_line_cut_short_at_the_end_is_left_out(tmp_path: Path):
     ]
 
 
+def test_a_line_cut_short_within_a_file_that_many_add_to_is_left_out(tmp_path: Path):
+    """Its call is made again, which is told; without `leaves_out_torn` it is an error, and so is a line of another kind."""
+    path = tmp_path / "calls.jsonl"
+    ask(recording(path, "tea"))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:60] + b"\n" + whole)
+    warnings: list[str] = []
+    client = RecordedChatClient(None, Recordings(path, warnings.append, leaves_out_torn=True), "m")
+    assert ask(client) == "tea"
+    assert len(warnings) == 1
+    assert "broke off (1)" in warnings[0]
+    with pytest.raises(ConfigurationError, match=r"calls\.jsonl:1: "):
+        Recordings(path)
+    path.write_bytes(b'{"key": "k"}\n' + whole)
+    with pytest.raises(ConfigurationError, match=r"calls\.jsonl:1: "):
+        Recordings(path, leaves_out_torn=True)
+
+
+def test_a_line_that_another_broke_off_meanwhile_stays_one_of_its_own(tmp_path: Path):
+    """Several runs add to one file: what one of them was ended in spoils no line of another."""
+    path = tmp_path / "calls.jsonl"
+    recordings = Recordings(path, leaves_out_torn=True)
+    client = RecordedChatClient(ScriptedChatClient(["one", "two"]), recordings, "m")
+    ask(client)
+    with path.open("ab") as file:
+        file.write(path.read_bytes()[:60])
+    ask(client, "More.")
+    again = RecordedChatClient(None, Recordings(path, leaves_out_torn=True), "m")
+    assert [ask(again), ask(again, "More.")] == ["one", "two"]
+
+
 @pytest.mark.parametrize("line", ["{}", "[1]", "null", '{"key": "k"}', "no JSON", '{"key":1,"call":2,"reply":3}'])
 def test_a_line_that_is_no_call_is_an_error_with_its_place(tmp_path: Path, line: str):
     """Within the file nothing is passed over."""
