@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agents_loop.errors import MissingExtraError
+from agents_loop.files.projected_values import is_taken_as_true
 from agents_loop.files.prompts import PromptError, required_variables
 from agents_loop.files.sandbox import make_environment
 
 try:
     from jinja2 import TemplateError, nodes
+    from jinja2.exceptions import SecurityError
     from jinja2.meta import find_undeclared_variables
     from jinja2.parser import Parser
 except ImportError as error:
@@ -57,7 +59,11 @@ class Condition:
         except Exception as error:  # an expression runs the methods of values, which may raise anything
             said = str(error) if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
             said = f"can't be worked out: {' '.join(said.split())}"
-            raise PromptError(said, None, self._located and self._located(said)) from error
+            raised = PromptError(said, None, self._located and self._located(said))
+            is_forbidden = isinstance(error, SecurityError)
+            if not is_forbidden and is_taken_as_true(self.source, self.mentioned, values, str(raised)):
+                return True
+            raise raised from error
 
 
 _ENVIRONMENT = make_environment()

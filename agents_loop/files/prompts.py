@@ -18,6 +18,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("agents_loop.files", "cli") from error
 
+from agents_loop.files.projected_values import projected_prompt
 from agents_loop.files.sandbox import MAX_CHARACTERS, make_environment
 
 _OPTIONAL_FILTERS = frozenset({"default", "d"})
@@ -81,7 +82,12 @@ class PromptTemplate:
             raise self._error("the prompt becomes too long for the memory", None) from error
         except Exception as error:  # a template runs the methods of values, which may raise anything
             said = str(error) if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
-            raise self._error(f"can't be rendered: {said}", _line_of(error)) from error
+            raised = self._error(f"can't be rendered: {said}", _line_of(error))
+            if not isinstance(error, SecurityError):
+                stands_for_it = projected_prompt(self.source, self.mentioned, values, str(raised))
+                if stands_for_it is not None:
+                    return stands_for_it
+            raise raised from error
 
     def _error(self, message: str, line: int | None) -> PromptError:
         said = " ".join(message.split())

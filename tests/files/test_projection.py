@@ -11,6 +11,7 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.files import RunSettings, load_loop_file
 from agents_loop.files.projection import Projection, estimated_tokens, project
 from agents_loop.files.projection.client import CallCounter, ProjectingChatClient
+from agents_loop.files.prompts import PromptError
 from agents_loop.judging.rubric import CriterionVerdict
 from agents_loop.judging.verdict import VERDICT_FORMAT
 from agents_loop.messages import ChatMessage, ChatRole, DataContent, FunctionCallContent
@@ -170,3 +171,39 @@ async def test_files_in_messages_are_said_not_to_be_counted():
 def test_tokens_are_words_or_a_quarter_of_the_characters(text: str, tokens: int):
     """The estimate is the larger of the number of words and a quarter of the characters."""
     assert estimated_tokens(text) == tokens
+
+
+GRAPH = """
+name: note
+nodes:
+  - {id: facts, type: agent, model: writer, max_output_tokens: 50, prompt: "Facts, as JSON."}
+  - id: piece
+    type: evaluator_loop
+    depends_on: [facts]
+    when: (facts | fromjson).ok
+    max_iterations: 2
+    generator: {model: writer, max_output_tokens: 50, prompt: "Of {{ (facts | fromjson).title }}."}
+    evaluator: {model: critic, max_output_tokens: 50, prompt: "Line 3: {{ candidate.split('|')[2] }}"}
+"""
+
+
+async def test_what_only_real_answers_can_fill_in_is_counted_as_it_stands(tmp_path: Path):
+    """A template or condition that a projected answer is not fit for does not end the projection: the notes name each."""
+    found = await projected(tmp_path, GRAPH)
+
+    assert [(call.node, call.who) for call in found.calls] == [
+        ("facts", "agent"),
+        *[("piece", who) for _ in range(2) for who in ("agent", "evaluator")],
+    ]
+    assert all(call.tokens_in > 50 for call in found.calls[1:])
+    said = [note.partition(":")[2] for note in found.notes if "with a projected answer" in note]
+    assert len(said) == 3
+    for place in ("nodes[1].generator.prompt", "nodes[1].evaluator.prompt", "nodes[1].when"):
+        assert [note for note in said if place in note], place
+
+
+@pytest.mark.parametrize("prompt", ["{{ facts.__class__ }}", "{{ [topic][3] }}"])
+async def test_what_no_answer_can_fill_in_ends_a_projection(tmp_path: Path, prompt: str):
+    """A template that fails whatever a model answers is an error, as it is in a run."""
+    with pytest.raises(PromptError, match="can't be rendered"):
+        await projected(tmp_path, GRAPH.replace("Of {{ (facts | fromjson).title }}.", prompt))

@@ -10,6 +10,8 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.files.counting import counted
 from agents_loop.files.inputs import InputValue
 from agents_loop.files.loop_file import LoopFile
+from agents_loop.files.projected_values import PROJECTED_VALUES, ProjectedValues
+from agents_loop.files.projection.answers import PROJECTED
 from agents_loop.files.projection.assuming import asks_judges, at_its_worst, leaves_out_code
 from agents_loop.files.projection.client import CallCounter, CountedCall, ProjectingChatClient
 from agents_loop.files.projection.result import ProjectedCall, Projection
@@ -52,13 +54,18 @@ async def project(
     settings = dataclasses.replace(settings or RunSettings(), on_notice=None, outputs_dir=None, run_folder=None)
     priced = dataclasses.replace(settings, prices={**(settings.prices or {}), "*": _FREE})
     lifted = dataclasses.replace(priced, max_tokens=_NO_LIMIT, max_cost_usd=float(_NO_LIMIT), deadline_s=None)
-    counter = CallCounter()
-    ended, detail = await _run(loop_file, inputs, lifted, counter)
-    bounded = CallCounter()
-    bounded_end, why = await _run(loop_file, inputs, priced, bounded)
+    counter, values = CallCounter(), ProjectedValues(PROJECTED)
+    token = PROJECTED_VALUES.set(values)
+    try:
+        ended, detail = await _run(loop_file, inputs, lifted, counter)
+        bounded = CallCounter()
+        bounded_end, why = await _run(loop_file, inputs, priced, bounded)
+    finally:
+        PROJECTED_VALUES.reset(token)
     prices = PriceList(settings.prices)
     calls = tuple(_priced(call, prices, model_ids or {}) for call in counter.calls)
-    notes = [_ESTIMATED, *_ending(ended, detail), *_unknowns(counter), *_unpriced(calls, settings.prices)]
+    unknowns = [*_unknowns(counter), *_unrendered(values)]
+    notes = [_ESTIMATED, *_ending(ended, detail), *unknowns, *_unpriced(calls, settings.prices)]
     if bounded_end == StopReason.BUDGET_EXCEEDED:
         notes.append(f"the budget would end it after {counted(len(bounded.calls), 'call')}: {why}")
     return Projection(loop_file.name, calls, ended, tuple(notes))
@@ -122,6 +129,12 @@ def _unknowns(counter: CallCounter) -> list[str]:
     if counter.sends_files:
         notes.append("images and files are not counted")
     return notes
+
+
+def _unrendered(values: ProjectedValues) -> list[str]:
+    prompts = [f"{why}: with a projected answer; it is counted as it stands" for why in values.prompts.values()]
+    conditions = [f"{why}: with a projected answer; it is taken as true" for why in values.conditions.values()]
+    return prompts + conditions
 
 
 def _unpriced(calls: tuple[ProjectedCall, ...], prices: Prices | None) -> list[str]:
