@@ -41,9 +41,10 @@ class IterationStrategyLoopEvaluatorOptions:
     """The limits and thresholds of the strategy, and its words.
 
     Raises:
-        TypeError: A limit is no number, `feedback_filter` is not callable, or templates are not texts by strategy.
-        ConfigurationError: A limit is not above 0, a choice is unknown, or there is a template for a strategy without
-            feedback.
+        TypeError: A limit is no number, `thresholds` are none, `feedback_filter` is not callable, `question_template`
+            is no text, or templates are not texts by strategy.
+        ConfigurationError: A limit is not above 0, a choice is unknown, `question_template` is blank, or there is a
+            template for a strategy without feedback.
     """
 
     thresholds: StrategyThresholds = field(default_factory=StrategyThresholds)
@@ -76,7 +77,20 @@ class IterationStrategyLoopEvaluatorOptions:
                 raise ConfigurationError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
         if self.feedback_filter is not None and not callable(self.feedback_filter):
             raise TypeError(f"feedback_filter must be callable or None, not {self.feedback_filter!r}")
-        for strategy, template in self.feedback_message_templates.items():
+        self._check_words()
+
+    def _check_words(self) -> None:
+        if not isinstance(self.thresholds, StrategyThresholds):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"thresholds must be StrategyThresholds, not {type(self.thresholds).__name__}")
+        question = self.question_template
+        if question is not None and not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"question_template must be a str or None, not {type(question).__name__}")
+        if question is not None and not question.strip():
+            raise ConfigurationError("question_template must not be blank: it is what the person is asked")
+        templates = self.feedback_message_templates
+        if not isinstance(templates, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"feedback_message_templates must map strategies to str, not {type(templates).__name__}")
+        for strategy, template in templates.items():
             if not isinstance(template, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(f"feedback_message_templates must hold str, not {type(template).__name__}")
             if strategy not in DEFAULT_FEEDBACK_MESSAGE_TEMPLATES:

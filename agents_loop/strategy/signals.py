@@ -40,6 +40,7 @@ class ValidationFailure:
         check_flags(self, "critical")
         _check_text("code", self.code)
         _check_text("message", self.message)
+        _check_name("path", self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class UnmetRequirement:
     """Something that was asked for and that the answer does not fulfil.
 
     Raises:
-        TypeError: The description is no str, or the severity no number.
+        TypeError: The description or the key is no str, or the severity no number.
         ConfigurationError: The description is blank, or the severity is not from 0 to 1.
     """
 
@@ -139,6 +140,7 @@ class UnmetRequirement:
         _check_text("description", self.description)
         if self.severity is not None:
             _check_share("severity", self.severity)
+        _check_name("key", self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +240,11 @@ def _check_text(name: str, value: object) -> None:
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
     if not value.strip():
         raise ConfigurationError(f"{name} must not be blank")
+
+
+def _check_name(name: str, value: object) -> None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} must be a str or None, not {type(value).__name__}")
 
 
 def _check_share(name: str, value: object) -> None:

@@ -448,6 +448,10 @@ async def test_words_are_screened():
         ({"feedback_filter": 3}, TypeError),
         ({"feedback_message_templates": {IterationStrategy.ACCEPT: "x"}}, ConfigurationError),
         ({"feedback_message_templates": {IterationStrategy.RETRY: None}}, TypeError),
+        ({"feedback_message_templates": None}, TypeError),
+        ({"thresholds": {}}, TypeError),
+        ({"question_template": 3}, TypeError),
+        ({"question_template": " "}, ConfigurationError),
     ],
 )
 def test_options_check_themselves(options, error):
@@ -475,6 +479,8 @@ def test_detectors_are_checked():
         (lambda: Confidence(0.5, "mood"), ConfigurationError, "cause"),
         (lambda: UnmetRequirement(" "), ConfigurationError, "description"),
         (lambda: UnmetRequirement("x", severity=2), ConfigurationError, "severity"),
+        (lambda: UnmetRequirement("x", key=3), TypeError, "key"),
+        (lambda: ValidationFailure("C", "x", 3), TypeError, "path"),
         (lambda: UserFeedback(3), TypeError, "message"),
         (lambda: IterationSignals(quality=float("nan")), ConfigurationError, "quality"),
         (lambda: IterationSignals(validation_failures="x"), TypeError, "validation_failures"),
