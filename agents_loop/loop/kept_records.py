@@ -26,24 +26,48 @@ def record_to_json(record: IterationRecord) -> dict[str, JsonValue]:
 
 
 def record_from_json(stored: Mapping[str, Any]) -> IterationRecord:
-    """What `record_to_json` gave."""
+    """What `record_to_json` gave.
+
+    Raises:
+        TypeError: It is not.
+        ValueError: A score is not from 0 to 1.
+    """
     response = AgentResponse(
         [message_from_json(message) for message in stored["answer"]],
         response_id=stored["response_id"],
         agent_id=stored["agent_id"],
-        finish_reason=stored["finish_reason"],
+        finish_reason=kept_text(stored["finish_reason"]),
     )
     evaluations = tuple([_evaluation(cast("Mapping[str, Any]", each)) for each in stored["evaluations"]])
     return IterationRecord(int(stored["number"]), (), response, evaluations, None, 0.0)
 
 
+def kept_text(stored: object) -> str | None:
+    """A text, or none.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if stored is not None and not isinstance(stored, str):
+        raise TypeError(f"no text: {stored!r}")
+    return stored
+
+
+def _kept_score(stored: object) -> float | None:
+    if stored is None:
+        return None
+    if not isinstance(stored, int | float) or isinstance(stored, bool) or not 0 <= stored <= 1:
+        raise ValueError(f"no score: {stored!r}")
+    return stored
+
+
 def _evaluation(stored: Mapping[str, Any]) -> LoopEvaluation:
     return LoopEvaluation(
         stored["decision"],
-        stored["feedback"],
+        kept_text(stored["feedback"]),
         None,
         stored.get("reason"),
-        stored["score"],
+        _kept_score(stored["score"]),
         stored["note"],
         stored.get("details"),
         stored["evaluator"],

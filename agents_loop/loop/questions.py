@@ -10,6 +10,7 @@ from agents_loop.agent import AgentResponse
 from agents_loop.errors import ConfigurationError
 from agents_loop.loop.asking import Outcome
 from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.kept_records import kept_text
 from agents_loop.message_json import message_from_json, message_to_json
 from agents_loop.messages import ChatMessage, ChatRole, JsonValue
 
@@ -89,12 +90,18 @@ class Question:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Question:
-        """What `to_json` gave."""
+        """What `to_json` gave.
+
+        Raises:
+            TypeError: It is not.
+        """
         answer = [message_from_json(message) for message in stored["answer"]]
-        held = stored["messages"]
+        held, text = stored["messages"], kept_text(stored["text"])
+        if text is None:
+            raise TypeError("a question without a text")
         return cls(
-            text=stored["text"],
+            text=text,
             response=AgentResponse(answer, response_id=stored["response_id"], agent_id=stored["agent_id"]),
-            feedback=stored["feedback"],
+            feedback=kept_text(stored["feedback"]),
             messages=None if held is None else tuple([message_from_json(message) for message in held]),
         )

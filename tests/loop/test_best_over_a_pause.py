@@ -25,6 +25,7 @@ from agents_loop import (
     PreferenceLoopEvaluator,
     RubricCriterion,
     RubricLoopEvaluator,
+    SessionStateError,
     StopReason,
     ToolApprovalRequestContent,
     ToolApprovalResponseContent,
@@ -115,6 +116,30 @@ async def test_the_best_answer_before_a_larger_budget():
     larger = LoopAgentOptions(**CAPPED, budget=LoopBudget(max_tokens=1000))
     result = LoopResult.of(await LoopAgent(agent, says(*words), larger).run(session=session))
     assert (result.stop_reason, result.output) == (StopReason.MAX_ITERATIONS, "good")
+
+
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        (("best", "evaluations", 0, "score"), "0.9"),
+        (("best", "evaluations", 0, "score"), 3),
+        (("best", "finish_reason"), ["stop"]),
+        (("question", "feedback"), 3),
+        (("question", "text"), None),
+    ],
+)
+async def test_what_was_kept_and_is_spoilt_is_an_error(path: tuple[Any, ...], given: Any):
+    """A session's state that can't be read is an error that says where, before the agent is run."""
+    agent = RecordingAgent("draft")
+    loop = LoopAgent(agent, says(LoopEvaluation.ask("Which year?", "Name it.", score=0.5)))
+    session = await stored(agent, LoopResult.of(await loop.run("go")).session)
+    spoilt: Any = session.state["agents_loop"]
+    for key in path[:-1]:
+        spoilt = spoilt[key]
+    spoilt[path[-1]] = given
+    with pytest.raises(SessionStateError, match="agents_loop"):
+        await loop.run("2024", session=session)
+    assert len(agent.calls) == 1
 
 
 async def test_a_half_judged_answer_is_not_the_best(invoke: Way):
