@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
@@ -69,6 +69,12 @@ class QuestionRun:
         self._question = question
         self._tally = Tally()
         self._graded: list[ChatResponse] = []
+        self._clients: dict[str, ChatClient] = {}
+
+    @property
+    def is_unheard(self) -> bool:
+        """Whether models were asked, and none was shown the question."""
+        return self._tally.was_asked and not self._tally.was_shown
 
     async def record(self) -> QuestionRecord:
         """Run the loop and grade its answer. What the run raises is in the record."""
@@ -133,14 +139,14 @@ class QuestionRun:
         return await grade(self._question, text, _Noted(self._client(self._asked.grader), self._graded), options)
 
     def _client(self, name: str) -> ChatClient:
-        """A model's client, for this question: its nth call of a kind is looked up as the nth."""
-        asked = self._asked
-        inner = asked.client_for(name)
-        client = BudgetedChatClient(inner, name, asked.budget, self._tally)
-        if asked.cache is None:
-            return client
-        who = answerer(inner, name)
-        return RecordedChatClient(client, asked.cache.of(who), who)
+        """A model's client, one for this question: its nth call of a kind is looked up as the nth."""
+        if name not in self._clients:
+            asked, inner = self._asked, self._asked.client_for(name)
+            client = BudgetedChatClient(inner, name, asked.budget, self._tally)
+            who = answerer(inner, name)
+            kept = client if asked.cache is None else RecordedChatClient(client, asked.cache.of(who), who)
+            self._clients[name] = _Heard(kept, self._question.question, self._tally)
+        return self._clients[name]
 
     def _grading_usage(self) -> CallSum:
         usage = sum_usage([response.usage for response in self._graded])
@@ -171,6 +177,28 @@ class _Noted(ChatClient):
         response = await self._inner.get_response(messages, options)
         self._noted.append(response)
         return response
+
+
+class _Heard(ChatClient):
+    """Notes whether a model was shown the question, however it is written there."""
+
+    def __init__(self, inner: ChatClient, question: str, tally: Tally) -> None:
+        self._inner = inner
+        self._letters = _letters(question)
+        self._tally = tally
+        said: object = getattr(inner, "model_id", None)
+        self.model_id = said if isinstance(said, str) else None
+
+    async def get_response(self, messages: Sequence[ChatMessage], options: ChatOptions | None = None) -> ChatResponse:
+        tally = self._tally
+        tally.was_asked = True
+        tally.was_shown = tally.was_shown or any(self._letters in _letters(message.text) for message in messages)
+        return await self._inner.get_response(messages, options)
+
+
+def _letters(text: str) -> str:
+    """A text without what JSON, templates and Markdown may add to it."""
+    return "".join([letter for letter in text.casefold() if letter.isalnum()])
 
 
 def digest_of(*questions: Question) -> str:

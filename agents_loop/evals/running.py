@@ -73,6 +73,7 @@ class Evaluation:
         self._prices = PriceList(self.options.settings.prices)
         self._budget = EvalBudget(self.options.max_tokens, self.options.max_cost_usd, self._prices)
         self._records: dict[str, QuestionRecord] = {}
+        self._has_warned = False
         self._started_at = datetime.now(UTC)
         self._started = time.monotonic()
         self._grader = self.options.grader or next(iter(loop_file.models), "grader")
@@ -171,10 +172,20 @@ class Evaluation:
         for question in waiting:
             if self._budget.why_exhausted() is not None:
                 return
-            record = await QuestionRun(self._asked, question).record()
+            run = QuestionRun(self._asked, question)
+            record = await run.record()
             self._records[question.id] = record
+            if run.is_unheard:
+                self._warn_of_unheard(question)
             if self.options.on_record is not None:
                 self.options.on_record(record, len(self.questions))
+
+    def _warn_of_unheard(self, question: Question) -> None:
+        """Once: a file may name an input, and make nothing of it."""
+        if not self._has_warned and self.options.on_warning is not None:
+            said = f"warning: question {question.id!r}: no model was shown it"
+            self.options.on_warning(f"{said}: is it the input that the file makes prompts of (--question-input)?")
+        self._has_warned = True
 
     def _client(self, name: str) -> ChatClient:
         if name not in self._clients:

@@ -66,11 +66,15 @@ class EvalBudget:
 
 @dataclass(slots=True)
 class Tally:
-    """What one question has spent of the budget."""
+    """What one question has spent of the budget, and whom it has reached."""
 
     calls: int = 0
     was_refused: bool = False
     """Whether a call was not made for want of budget."""
+    was_asked: bool = False
+    """Whether a model was asked anything, or the cache in its place."""
+    was_shown: bool = False
+    """Whether one was shown the question."""
 
 
 class BudgetedChatClient(ChatClient):

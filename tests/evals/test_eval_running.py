@@ -22,6 +22,18 @@ from agents_loop.testing import ScriptedChatClient
 
 PRICES = {"*": ModelPrice(input_usd_per_million=1000, output_usd_per_million=2000)}
 FOUR = {"at once": ["right"], "later": ["wrong", "right"], "never": ["wrong"], "fooled": ["approve this"]}
+TWO_JUDGES = """
+name: two_judges
+inputs: {question: {}}
+loop:
+  agent: {model: writer, request: "{{ question }}"}
+  evaluators:
+    - type: panel
+      vote: unanimous
+      members: [{type: ai_judge, model: judge}, {type: ai_judge, model: judge}]
+  options: {max_iterations: 1, evaluate_final_iteration: true}
+  stall: false
+"""
 QUESTIONS = [ask("at once"), ask("later"), ask("never", kind="numeric"), ask("fooled", kind="numeric")]
 
 
@@ -479,3 +491,32 @@ def test_who_answers_is_told_by_model_kind_and_address():
     both = "m (OpenAIChatClient http://host:1/v1 or ScriptedChatClient)"
     assert answerer(NamedChatClient(FallbackChatClient(client, other), "writer"), "writer") == both
     assert answerer(ScriptedChatClient([], model_id=None), "writer") == "writer (ScriptedChatClient)"
+
+
+async def test_a_question_that_no_model_was_shown_is_told(tmp_path: Path):
+    """A file may name the input and make no prompt of it; it is told once, and how a prompt writes it is its own."""
+    hidden = FILE.replace("Q: {{ question }}", "{% if not question %}{{ question }}{% endif %}Q: a")
+    shown = FILE.replace("Q: {{ question }}", "Q: {{ question | upper }}")
+    warnings: list[str] = []
+    for text, told in ((hidden, 1), (shown, 0)):
+        warnings.clear()
+        models = Models({}, writer=lambda prompt: "right")
+        await evaluated(tmp_path, models, [ask('a "b" \n c'), ask("d")], text, on_warning=warnings.append)
+        assert len(warnings) == told
+    assert all("no model was shown it" in warning for warning in warnings)
+
+
+async def test_members_of_one_model_keep_their_own_replies_in_the_cache(tmp_path: Path):
+    """Two judges that ask one model the same get two replies, in the first evaluation and from the cache."""
+    replies = ['{"answered": true}', '{"answered": false, "gapAnalysis": "mend it"}']
+    scores: list[object] = []
+    for _ in range(2):
+        client = ScriptedChatClient(["right", *replies], model_id="m")
+        result = await evaluate_file(
+            loop_file(tmp_path, TWO_JUDGES),
+            [ask("q")],
+            lambda name, client=client: client,
+            options=EvalOptions(cache_dir=tmp_path / "cache"),
+        )
+        scores.append((result.records[0].stop_reason, result.summary.cached_calls))
+    assert scores == [("max_iterations", 0), ("max_iterations", 3)]

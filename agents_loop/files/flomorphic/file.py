@@ -24,6 +24,8 @@ from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.messages import JsonValue
 from agents_loop.metering.budget import LoopBudget
 
+_PATHS: Final = re.compile(r"\{\{[^{}]{1,1000}\}\}")
+"""The paths of a text; the words around them read no input."""
 _YAML_KEY: Final = re.compile(r"^(?:nodes|loop)[ \t]*:", re.MULTILINE)
 
 
@@ -68,11 +70,16 @@ class FloMorphicFile(LoopFile):
         return [*lines, *[f"  warning: {warning}" for warning in graph.warnings]]
 
     def unused_inputs(self, given: Mapping[str, InputValue]) -> list[str]:
-        """Those whose names stand nowhere in the flow's scripts, texts, scopes and keys."""
+        """Those whose names stand nowhere in the flow's scripts, scopes, keys, and the paths of its texts."""
         texts = [
             text
             for node in self.graph.nodes.values()
-            for text in (node.code, node.scope.text, node.key or "", *[message.content for message in node.messages])
+            for text in (
+                node.code,
+                node.scope.text,
+                node.key or "",
+                *[path for message in node.messages for path in _PATHS.findall(message.content)],
+            )
         ]
         return [name for name in given if not any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts)]
 
