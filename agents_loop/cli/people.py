@@ -27,7 +27,13 @@ def person_at_terminal() -> AskPerson | None:
 
 def _ask(question: str) -> ChatMessage | None:
     write_err(f"{printable(question)}\n{_HOW}")
-    said = as_utf8(sys.stdin.readline(), "the answer").strip()
+    line = ""
+    try:
+        line = sys.stdin.readline()
+    finally:
+        if not line.endswith("\n"):  # Ctrl-D or Ctrl-C: what follows begins a line of its own
+            write_err("\n")
+    said = as_utf8(line, "the answer").strip()
     if not said:
         return None
     return accept_answer() if said == ACCEPT else ChatMessage(ChatRole.USER, said)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 from collections.abc import Callable
@@ -182,6 +183,26 @@ def test_what_is_typed(monkeypatch: pytest.MonkeyPatch, typed: str, said: Any):
     message = ask("Which\x1b[2J year?")
     assert message == (ChatMessage("user", said) if isinstance(said, str) else said)
     assert shown.getvalue().startswith("Which year?\n(your answer; /accept")
+
+
+@pytest.mark.parametrize("ended_by", ["", KeyboardInterrupt()], ids=["Ctrl-D", "Ctrl-C"])
+def test_what_follows_no_answer_begins_a_line(monkeypatch: pytest.MonkeyPatch, ended_by: Any):
+    """The draft is not written behind the prompt, where nobody ended its line."""
+
+    class Typed(Terminal):
+        def readline(self, size: int = -1, /) -> str:
+            if isinstance(ended_by, BaseException):
+                raise ended_by
+            return ended_by
+
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stdin", Typed())
+    monkeypatch.setattr(sys, "stderr", shown)
+    ask = person_at_terminal()
+    assert ask is not None
+    with contextlib.suppress(KeyboardInterrupt):
+        assert ask("Which year?") is None
+    assert shown.getvalue().endswith("> \n")
 
 
 def test_no_terminal_nobody_to_ask(monkeypatch: pytest.MonkeyPatch):
