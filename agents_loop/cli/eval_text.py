@@ -14,6 +14,7 @@ from agents_loop.evals.summary import Lift, Side, Summary
 from agents_loop.files.counting import counted
 
 _MOST_IDS = 8
+_LEAST_P = 0.0001
 
 
 def result_text(result: EvalResult) -> str:
@@ -54,7 +55,7 @@ def comparison_text(comparison: EvalComparison) -> str:
         said = (
             f"old {_score(comparison.old_score)} -> new {_score(comparison.new_score)} ({comparison.difference:+.4f})"
         )
-        lines.append(f"{said}, p = {comparison.p_value:.4f} (McNemar, exact)")
+        lines.append(f"{said}, {_chance(comparison.p_value)} (McNemar, exact)")
         lines.append(f"better: {_ids(comparison.better)}")
         lines.append(f"worse: {_ids(comparison.worse)}")
     else:
@@ -154,3 +155,10 @@ def _score(score: float | None) -> str:
 def _ids(ids: Sequence[str]) -> str:
     more = f" and {len(ids) - _MOST_IDS} more" if len(ids) > _MOST_IDS else ""
     return (", ".join(ids[:_MOST_IDS]) or "none") + more
+
+
+def _chance(p_value: float | None) -> str:
+    """A p-value, which is never 0."""
+    if p_value is None:
+        return "p unknown"
+    return f"p = {p_value:.4f}" if p_value >= _LEAST_P else f"p < {_LEAST_P}"

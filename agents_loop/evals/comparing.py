@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from agents_loop.errors import MissingExtraError
 from agents_loop.evals.record import QuestionRecord, Stored
 from agents_loop.evals.result import EvalResult, records_by_id
+
+_DECIDING: Final = ("question_input", "inputs", "max_iterations", "return_best", "grader_max_output_tokens")
+"""Options that may change what is answered, or how it is graded."""
 
 
 class NotCompared(Stored):
@@ -112,6 +115,10 @@ def _notes(old: EvalResult, new: EvalResult) -> list[str]:
         notes.append(f"the models are different: {_named(old.models)} and {_named(new.models)}")
     if old.grader != new.grader:
         notes.append(f"the graders are different: {old.grader} and {new.grader}")
+    for name in _DECIDING:
+        before, after = old.options.get(name), new.options.get(name)
+        if before != after:
+            notes.append(f"{name} is different: {_said(before)} and {_said(after)}")
     for which, result in (("old", old), ("new", new)):
         if result.partial:
             notes.append(f"the {which} result is partial: {result.summary.n} of {result.questions_total} questions")
@@ -122,3 +129,7 @@ def _notes(old: EvalResult, new: EvalResult) -> list[str]:
 
 def _named(models: dict[str, str]) -> str:
     return ", ".join(f"{name}={model}" if name != model else name for name, model in models.items()) or "none"
+
+
+def _said(value: object) -> str:
+    return "not set" if value is None else repr(value)

@@ -171,12 +171,18 @@ def _trivial_and_serious(revised: Iterable[tuple[JudgeCase, LoopResult]]) -> Che
     serious = [result for case, result in listed if case.kind == "serious"]
     if not trivial or not serious:
         return _skipped("trivial_and_serious", "trivial" if not trivial else "serious")
-    of_trivial, of_serious = _mean_revisions(trivial), _mean_revisions(serious)
     figures: dict[str, JsonValue] = {
         "trivial": _revision_figures(trivial),
         "serious": _revision_figures(serious),
     }
+    of_trivial, of_serious = _mean_revisions(trivial), _mean_revisions(serious)
+    if of_trivial is None or of_serious is None:
+        kind, results = ("trivial", trivial) if of_trivial is None else ("serious", serious)
+        why = ", ".join(dict.fromkeys([result.stop_reason.value for result in results]))
+        return CheckResult("trivial_and_serious", "failed", f"no {kind} draft was judged to its end: {why}", figures)
     said = f"trivial faults take {of_trivial:.2f} revisions, serious ones {of_serious:.2f}"
+    if left_out := len(listed) - len(_judged_to_the_end([*trivial, *serious])):
+        said += f", without {counted(left_out, 'draft')} not judged to the end"
     if of_trivial < of_serious:
         return CheckResult("trivial_and_serious", "passed", said, figures)
     why = "the criterion may be too literal" if of_trivial > 0 else "the judge lets serious faults pass"
@@ -184,16 +190,25 @@ def _trivial_and_serious(revised: Iterable[tuple[JudgeCase, LoopResult]]) -> Che
 
 
 def _revision_figures(results: Sequence[LoopResult]) -> JsonValue:
-    capped = sum(result.stop_reason == StopReason.MAX_ITERATIONS for result in results)
+    judged, mean = _judged_to_the_end(results), _mean_revisions(results)
+    capped = sum(result.stop_reason == StopReason.MAX_ITERATIONS for result in judged)
     return {
         "cases": len(results),
-        "mean_revisions": round(_mean_revisions(results), 4),
-        "cap_hit_rate": round(capped / len(results), 4),
+        "not_judged": len(results) - len(judged),
+        "mean_revisions": None if mean is None else round(mean, 4),
+        "cap_hit_rate": round(capped / len(judged), 4) if judged else None,
     }
 
 
-def _mean_revisions(results: Sequence[LoopResult]) -> float:
-    return sum(revisions_of(result) for result in results) / len(results)
+def _mean_revisions(results: Sequence[LoopResult]) -> float | None:
+    """Of the runs that say something of the judge; `None` if there is none."""
+    judged = _judged_to_the_end(results)
+    return sum(revisions_of(result) for result in judged) / len(judged) if judged else None
+
+
+def _judged_to_the_end(results: Sequence[LoopResult]) -> list[LoopResult]:
+    """Without runs that a failure, a limit or an open question ended: nobody knows what they would have taken."""
+    return [result for result in results if result.stop_reason in (StopReason.SATISFIED, *_ENDED)]
 
 
 def _skipped(name: str, kind: str) -> CheckResult:

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from evaluating import FILE, Models, ask, loop_file
 
+from agents_loop.cli.eval_text import comparison_text
 from agents_loop.errors import MissingExtraError
 from agents_loop.evals import EvalOptions, EvalResult, Question, compare_results, evaluate_file
-from agents_loop.evals.comparing import mcnemar_p
+from agents_loop.evals.comparing import EvalComparison, NotCompared, mcnemar_p
+from agents_loop.files import RunSettings
 
 
 async def result_of(tmp_path: Path, right: set[str], questions: list[Question], text: str = FILE) -> EvalResult:
@@ -98,3 +100,36 @@ def test_the_test_needs_the_extra(monkeypatch: pytest.MonkeyPatch):
 
     with pytest.raises(MissingExtraError, match=r"agents-loop\[eval\]"):
         mcnemar_p(2, 1)
+
+
+async def test_options_that_decide_answers_are_named_where_they_differ(tmp_path: Path):
+    """Results of one file are not of one loop if its cap was another."""
+    models = Models({"a": ["wrong", "right"]})
+    old, new = [
+        await evaluate_file(
+            loop_file(tmp_path),
+            [ask("a")],
+            models.client_for,
+            options=EvalOptions(settings=RunSettings(max_iterations=cap)),
+        )
+        for cap in (None, 1)
+    ]
+
+    assert compare_results(old, new).notes == ["max_iterations is different: not set and 1"]
+
+
+def test_a_p_value_is_never_shown_as_0():
+    """What four digits can't show is below the least of them."""
+    nothing = NotCompared(only_in_old=[], only_in_new=[], changed=[], ungraded=[])
+    compared = EvalComparison(
+        n=40,
+        old_score=0.0,
+        new_score=1.0,
+        difference=1.0,
+        better=["a"],
+        worse=[],
+        p_value=1e-9,
+        not_compared=nothing,
+        notes=[],
+    )
+    assert "p < 0.0001 (McNemar, exact)" in comparison_text(compared)

@@ -184,8 +184,8 @@ async def test_a_small_fault_takes_fewer_revisions():
     both = result_of(report, "trivial_and_serious")
     assert both.status == "passed"
     assert both.figures == {
-        "trivial": {"cases": 1, "mean_revisions": 0, "cap_hit_rate": 0},
-        "serious": {"cases": 1, "mean_revisions": 1, "cap_hit_rate": 0},
+        "trivial": {"cases": 1, "not_judged": 0, "mean_revisions": 0, "cap_hit_rate": 0},
+        "serious": {"cases": 1, "not_judged": 0, "mean_revisions": 1, "cap_hit_rate": 0},
     }
     assert models.calls == (1, 3)
     revised = models.poet.calls[0].messages[-1].text
@@ -215,6 +215,27 @@ async def test_a_judge_that_fails_while_a_draft_is_revised():
     report = await checked([case("trivial", TYPO), case("serious", POOR)], Models(lambda prompt: next(replies)))
     assert [each["stop_reason"] for each in report.cases[:2]] == ["evaluator_failed", "satisfied"]
     assert report.total.calls == 6
+    found = result_of(report, "trivial_and_serious")
+    assert (found.status, found.detail) == ("failed", "no trivial draft was judged to its end: evaluator_failed")
+
+
+async def test_runs_that_were_not_judged_to_their_end_count_no_revisions():
+    """Trivial and serious: where a judge fails on a draft, few revisions are no praise; the others are compared."""
+
+    def judge(prompt: str) -> object:
+        if GOOD in prompt:
+            return verdict(True)
+        return verdict(False) if POOR in prompt else JudgeFailedError("refusal", "I won't")
+
+    cases = [
+        case("trivial", GOOD, identity="a"),
+        case("trivial", "In Peru.", identity="b"),
+        case("serious", POOR, identity="c"),
+    ]
+    found = result_of(await checked(cases, Models(judge)), "trivial_and_serious")
+    assert found.status == "passed"
+    assert found.detail.endswith("without 1 draft not judged to the end")
+    assert found.figures["trivial"] == {"cases": 2, "not_judged": 1, "mean_revisions": 0, "cap_hit_rate": 0}
 
 
 async def test_a_budget_of_the_file_itself(tmp_path):
