@@ -158,9 +158,7 @@ async def test_a_judge_that_never_passes_is_always_looked_at():
 
 async def test_an_empty_answer_at_the_cap_is_a_failure(monkeypatch):
     """Never passes: a run that ends without an answer, or does not say why, is not well."""
-    from agents_loop.loop.engine import LoopRun
-
-    monkeypatch.setattr(LoopRun, "_capped", lambda self: (StopReason.MAX_ITERATIONS, None))
+    monkeypatch.setattr("agents_loop.loop.ending._capped", lambda run: (StopReason.MAX_ITERATIONS, None))
     report = await checked([case("never_passes")], Models(fair))
     never = result_of(report, "never_passes")
     assert (never.status, never.detail) == (
