@@ -172,7 +172,13 @@ def updates_of(response: AgentResponse) -> list[AgentResponseUpdate]:
 
 def with_fields(response: AgentResponse, messages: list[ChatMessage], usage: UsageDetails | None) -> AgentResponse:
     """A copy of a response, of the same type and with the same fields, but for its messages and usage."""
-    changed = copy(response)
-    changed.messages = messages
-    changed.usage = usage
+    if type(response) is not AgentResponse:
+        changed = copy(response)
+        changed.messages, changed.usage = messages, usage
+        return changed
+    changed = AgentResponse(messages, usage=usage, agent_id=response.agent_id, response_id=response.response_id)
+    changed.finish_reason = response.finish_reason
+    changed.created_at = response.created_at
+    changed.additional_properties = response.additional_properties
+    changed.loop_result = response.loop_result
     return changed

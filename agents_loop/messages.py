@@ -196,6 +196,9 @@ CONTENT_TYPES: tuple[type[Content], ...] = (
 )
 
 
+_new = object.__new__
+
+
 @dataclass(slots=True, init=False)
 class ChatMessage:
     """One message of a conversation. It compares by what it says: `message_id` is where it is filed.
@@ -224,7 +227,12 @@ class ChatMessage:
         additional_properties: dict[str, JsonValue] | None = None,
     ) -> None:
         self.role = role
-        self.contents = [TextContent(contents)] if type(contents) is str else as_contents(contents)
+        if type(contents) is str:
+            text = _new(TextContent)  # as `TextContent(contents)`, at half of its cost
+            text.text = contents
+            self.contents = [text]
+        else:
+            self.contents = as_contents(contents)
         self.author_name = author_name
         self.message_id = message_id
         self.additional_properties = additional_properties

@@ -106,6 +106,8 @@ class Response:
     def __post_init__(self) -> None:
         given = self.messages
         if type(given) is list:
+            if len(given) == 1 and type(given[0]) is ChatMessage:  # as most answers are
+                return
             for message in given:
                 if type(message) is not ChatMessage:
                     break

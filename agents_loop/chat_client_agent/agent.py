@@ -91,14 +91,15 @@ class ChatClientAgent(AIAgent):
         self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None
     ) -> AgentResponse:
         """Call the model, and again as long as it calls tools, and add the exchange to the session."""
-        asked = self._chat_options(options)
+        asked = self.options if options is None else self._chat_options(options)
         if not self._is_one_call(session, asked):
             given: list[AgentResponse] = []
             async with aclosing(self._run(messages, session, asked, given, streaming=False)) as updates:
                 async for _ in updates:
                     pass
             return given[0]
-        response = await self.chat_client.get_response(self._prompt(messages, session), asked)
+        history = () if session is None else session.messages
+        response = await self.chat_client.get_response([*self._system, *history, *messages], asked)
         answer = self._answer(response)
         _remember(session, messages, answer)
         return answer
@@ -114,7 +115,8 @@ class ChatClientAgent(AIAgent):
                     yield update
             return
         pieces: list[ChatResponseUpdate] = []
-        stream = self.chat_client.get_streaming_response(self._prompt(messages, session), asked)
+        history = () if session is None else session.messages
+        stream = self.chat_client.get_streaming_response([*self._system, *history, *messages], asked)
         try:
             async for piece in stream:
                 pieces.append(piece)
@@ -167,25 +169,21 @@ class ChatClientAgent(AIAgent):
             given.append(run.response)
             provided.response = run.response
 
-    def _prompt(self, messages: list[ChatMessage], session: AgentSession | None) -> list[ChatMessage]:
-        history = () if session is None else session.messages
-        return [*self._system, *history, *messages]
-
     def _chat_options(self, options: AgentRunOptions | None) -> ChatOptions | None:
         if options is None or options.chat_options is None:
             return self.options
         return options.chat_options.over(self.options)
 
     def _answer(self, response: ChatResponse) -> AgentResponse:
-        return AgentResponse(
-            response.messages if self.name is None else [signed(message, self.name) for message in response.messages],
-            response_id=response.response_id,
-            agent_id=self.id,
-            usage=response.usage,
-            finish_reason=response.finish_reason,
-            created_at=response.created_at,
-            additional_properties=response.additional_properties,
-        )
+        name, messages = self.name, response.messages
+        answer = AgentResponse(messages if name is None else [signed(message, name) for message in messages])
+        answer.response_id = response.response_id  # one by one: keywords would cost more than all the rest
+        answer.agent_id = self._id or self.id
+        answer.usage = response.usage
+        answer.finish_reason = response.finish_reason
+        answer.created_at = response.created_at
+        answer.additional_properties = response.additional_properties
+        return answer
 
 
 def _remember(session: AgentSession | None, messages: list[ChatMessage], answer: AgentResponse) -> None:

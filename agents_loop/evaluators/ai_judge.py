@@ -19,11 +19,13 @@ from agents_loop.judging.prompt import (
     CRITERIA_PLACEHOLDER,
     ITERATION_PLACEHOLDER,
     MAX_ITERATIONS_PLACEHOLDER,
+    VERDICT_CLOSING,
     JudgeSees,
     counters_of,
     draw_nonce,
     fenced_message,
     has_counters,
+    plain_message,
     render_instructions,
 )
 from agents_loop.judging.reading import VerdictReading, read_reply
@@ -190,6 +192,8 @@ Please go on and deliver the complete answer."""
         self._template = self.DEFAULT_FEEDBACK_MESSAGE_TEMPLATE if template is None else template
         self._template_counts = has_counters(self._template)
         self._limits = ShownLimits(options.max_answer_chars, options.max_conversation_chars)
+        is_cut = options.max_answer_chars is not None
+        self._is_plain = options.judge_sees == "response" and not is_cut and self._closing is VERDICT_CLOSING
         self._chat_options = replace(asked, response_format=asked.response_format or verdict_format(further))
         self._by_design = self._designed(further, asked)
         """In place of one call whose boolean decides."""
@@ -252,6 +256,8 @@ Please go on and deliver the complete answer."""
         if self._instructions is not None:
             rendered = render_instructions(self._instructions, options.criteria or (), counters_of(context))
             system = ChatMessage(ChatRole.SYSTEM, rendered)
+        if self._is_plain and limits is self._limits and not context.evidence:
+            return [system, plain_message(context.initial_messages, context.last_response, options.new_nonce)]
         shown = fenced_message(
             context.initial_messages,
             context.last_response,

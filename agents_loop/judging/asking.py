@@ -119,7 +119,8 @@ def _read_whole(response: ChatResponse, read: Callable[[ChatResponse], R]) -> R 
     """What a reply says, unless it ended early."""
     if not isinstance(response, ChatResponse):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"a judge's client must give a ChatResponse, not {type(response).__name__}")
-    return read(response) if cause_of_finish(response.finish_reason) is None else None
+    ended = response.finish_reason
+    return read(response) if ended is None or cause_of_finish(ended) is None else None
 
 
 def count_together(

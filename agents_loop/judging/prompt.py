@@ -19,7 +19,7 @@ from agents_loop.judging.shown import (
 )
 from agents_loop.judging.sources import Source, labelled_sources, texts_of
 from agents_loop.loop.context import LoopContext
-from agents_loop.messages import ChatMessage, ChatRole
+from agents_loop.messages import ChatMessage, ChatRole, TextContent
 from agents_loop.templates import fill
 
 CRITERIA_PLACEHOLDER: Final = "{criteria}"
@@ -73,6 +73,9 @@ _SKELETON = [
     )
 ]
 """The prompt around a request and an answer, split where the nonce stands: made once, for the hot path."""
+(*_HEAD, _before), (_after, *_MIDDLE, _between), (_behind, *_TAIL) = _SKELETON
+_ASKED, _SAID = (_before, _after), (_between, _behind)
+"""The same, split for one join: what stands around the request and the answer, and the nonces before and after."""
 
 
 def render_instructions(instructions: str, criteria: Iterable[str], counters: Mapping[str, str] | None = None) -> str:
@@ -132,10 +135,10 @@ def fenced_message(
     Raises:
         ConfigurationError: The nonce source keeps giving what the texts contain.
     """
-    asked: list[Piece] = pieces_of(request) if sources is None else texts_of(sources)
     is_plain = sees == "response" and max_answer_chars is None and not evidence and closing is VERDICT_CLOSING
-    if is_plain and sources is None:  # what most judges are sent, without a detour
-        return _plain_message(asked, response, new_nonce)
+    if is_plain and sources is None:
+        return plain_message(request, response, new_nonce)
+    asked: list[Piece] = pieces_of(request) if sources is None else texts_of(sources)
     messages = _given(response, sees)
     said = shown_messages(earlier) if sees == "conversation" else []
     nonce = unused_nonce([*asked, *_all_that_is_written([*said, *messages]), *evidence], new_nonce)
@@ -158,17 +161,45 @@ def fenced_message(
     return ChatMessage(ChatRole.USER, fenced(preface, materials, nonce, closing))
 
 
-def _plain_message(request: list[Piece], response: AgentResponse, new_nonce: Callable[[], str]) -> ChatMessage:
-    """What most judges are sent, without a detour: a request and an answer of which nothing is cut."""
-    answer = pieces_of(judged_messages(response))
+def plain_message(
+    request: Sequence[ChatMessage], response: AgentResponse, new_nonce: Callable[[], str] = draw_nonce
+) -> ChatMessage:
+    """What most judges are sent, without a detour: `fenced_message` of a request and an answer of which nothing is cut.
+
+    Args:
+        request: The caller's messages.
+        response: The response that is judged.
+        new_nonce: Names the fences.
+
+    Raises:
+        ConfigurationError: The nonce source keeps giving what the texts contain.
+    """
+    asked, said = _only_text(request), _only_text(judged_messages(response))
+    if asked is None or not said or said.isspace():
+        return _plain_pieces(pieces_of(request), pieces_of(judged_messages(response)), new_nonce)
+    nonce = new_nonce()
+    if nonce in asked or nonce in said:
+        nonce = unused_nonce((asked, said), new_nonce)
+    return ChatMessage(
+        ChatRole.USER,
+        nonce.join((*_HEAD, f"{_ASKED[0]}{asked}{_ASKED[1]}", *_MIDDLE, f"{_SAID[0]}{said}{_SAID[1]}", *_TAIL)),
+    )
+
+
+def _plain_pieces(request: list[Piece], answer: list[Piece], new_nonce: Callable[[], str]) -> ChatMessage:
     if is_blank(answer):
         answer = [_NOTHING]
     nonce = unused_nonce([*request, *answer], new_nonce)
     before, between, after = _SKELETON
-    if len(request) == len(answer) == 1 and type(asked := request[0]) is type(said := answer[0]) is str:
-        return ChatMessage(ChatRole.USER, f"{nonce.join(before)}{asked}{nonce.join(between)}{said}{nonce.join(after)}")
     pieces = [nonce.join(before), *spaced(request), nonce.join(between), *spaced(answer), nonce.join(after)]
     return ChatMessage(ChatRole.USER, joined(pieces))
+
+
+def _only_text(messages: Sequence[ChatMessage]) -> str | None:
+    """The text of what is one message with one text; else `None`."""
+    if len(messages) == 1 and len(contents := messages[0].contents) == 1 and type(only := contents[0]) is TextContent:
+        return only.text
+    return None
 
 
 def _given(response: AgentResponse, sees: JudgeSees) -> list[ShownMessage]:

@@ -172,7 +172,7 @@ def _read_object(verdict: Pairs) -> VerdictReading:
     if len(verdict) == 2:  # noqa: PLR2004 - the schema's two keys, in its order: what most judges reply
         (first, gap), (second, answered) = verdict
         if first == "gapAnalysis" and second == "answered" and type(gap) is str and type(answered) is bool:
-            named = UNKNOWN_GAP if not gap or gap.isspace() else clean_text(gap)
+            named = UNKNOWN_GAP if not gap or gap.isspace() else gap if gap.isascii() else clean_text(gap)
             return VerdictReading(answered, named, True, {"gapanalysis": gap, "answered": answered})  # noqa: FBT003
     fields = _fields(verdict)
     answered = fields.get("answered")

@@ -72,6 +72,7 @@ class LoopRun(RunState):
     async def _iterations(self) -> AsyncGenerator[LoopEvent, None]:  # noqa: C901 - the one loop, in one piece
         """One iteration after another, until the run ends by itself."""
         tells, records, judgment = self.tells, self.records, self.judgment
+        is_plain = self.has_phase and not self.metered.is_timed
         while self.ending is None:
             response = begin_iteration(self)
             if response is None:
@@ -86,7 +87,8 @@ class LoopRun(RunState):
                     response = given[0]
                 else:
                     sent = list(self.next_input[0])
-                    response = await self._part(self.run_agent(sent, session=session, options=self.run_options))
+                    work = self.run_agent(sent, session=session, options=self.run_options)
+                    response = await (work if is_plain else self._part(work))
                 end_agent(self, response)
             records.append(record_of(self, response))
             if tells:
@@ -94,7 +96,8 @@ class LoopRun(RunState):
             context = begin_judgment(self, response)
             if context is not None:
                 while judgment.goes_on:
-                    for evaluation in await self._part(judgment.next_words(context)):
+                    words = judgment.next_words(context)
+                    for evaluation in await (words if is_plain else self._part(words)):
                         yield EvaluatorDecided(self.number, evaluation)
                 end_judgment(self, context)
                 if self.stall is not None:

@@ -57,4 +57,6 @@ def nudged_input(
 
 
 def _written(text: str, options: LoopAgentOptions) -> ChatMessage:
-    return ChatMessage(ChatRole.USER, text, author_name=options.on_behalf_of_author_name, message_id=options.new_id())
+    message = ChatMessage(ChatRole.USER, text)  # keywords would cost as much again
+    message.author_name, message.message_id = options.on_behalf_of_author_name, options.new_id()
+    return message

@@ -13,7 +13,13 @@ from agents_loop.loop.kept_records import record_from_json, record_to_json
 from agents_loop.loop.questions import Question
 from agents_loop.loop.result import IterationRecord
 from agents_loop.message_json import message_from_json, message_to_json
-from agents_loop.messages import ChatMessage, JsonValue, ToolApprovalRequestContent, ToolApprovalResponseContent
+from agents_loop.messages import (
+    ChatMessage,
+    JsonValue,
+    TextContent,
+    ToolApprovalRequestContent,
+    ToolApprovalResponseContent,
+)
 
 _APPROVALS = (ToolApprovalRequestContent, ToolApprovalResponseContent)
 STATE_KEY = "agents_loop"
@@ -25,7 +31,7 @@ def pending_approvals(response: AgentResponse) -> list[ToolApprovalRequestConten
     contents: list[ToolApprovalRequestContent | ToolApprovalResponseContent] = []
     for message in response.messages:
         for content in message.contents:
-            if isinstance(content, _APPROVALS):
+            if type(content) is not TextContent and isinstance(content, _APPROVALS):
                 contents.append(content)  # noqa: PERF401 - no frame of its own on the hot path
     if not contents:
         return []

@@ -34,7 +34,7 @@ def transcript_response(
             messages += record.response.messages
             if record is returned:
                 break
-    response = with_fields(last, messages, sum_usage(record.response.usage for record in records))
+    response = with_fields(last, messages, sum_usage([record.response.usage for record in records]))
     response.loop_result = result
     return response
 

@@ -145,10 +145,13 @@ class _MeteredStream:
 
 def _call_within(outer: Call, client: Any) -> tuple[Call, bool]:
     """A call within another, and whether it is that one, passed on. What its caller has set is the call itself."""
-    call, around = Call(client, outer), outer
     if outer.client is client and not outer.has_begun:
         call, around = outer, outer.outer
         call.has_begun = True
+        if around is None:
+            return call, False
+    else:
+        call, around = Call(client, outer), outer
     while around is not None and not around.has_begun:
         around = around.outer
     if around is None:
