@@ -131,8 +131,9 @@ class QuestionRun:
         except Exception as error:  # noqa: BLE001 - a question that fails does not end the evaluation
             return LoopResult.of(error), error
         result = events.result
-        is_failed = result is not None and result.stop_reason == StopReason.FAILED
-        return result, AgentsLoopError(result.stop_detail or "the run failed") if result and is_failed else None
+        if result is None or result.stop_reason not in (StopReason.FAILED, StopReason.EVALUATOR_FAILED):
+            return result, None
+        return result, AgentsLoopError(result.stop_detail or f"the run ended as {result.stop_reason.value}")
 
     async def _grade(self, text: str) -> Grade:
         options = ChatOptions(max_output_tokens=self._asked.options.grader_max_output_tokens)

@@ -463,6 +463,22 @@ loop:
     assert result.summary.loop.score == 0
 
 
+async def test_a_run_that_its_evaluator_failed_is_a_failed_question():
+    """However it is told: a flow ends with its reason where a loop raises. The exit code of a run is 1 for both."""
+    flow = Path(__file__).parents[2] / "samples" / "dinner_flow.json"
+
+    def no_function(name: str) -> ChatClient:
+        return ScriptedChatClient(lambda messages, options: ChatResponse("right"), model_id=name)
+
+    result = await evaluate_file(flow, [ask("a")], no_function)
+
+    record = result.records[0]
+    assert (record.status, record.stop_reason) == ("failed", "evaluator_failed")
+    assert record.error is not None
+    assert "chose no port" in record.error
+    assert result.summary.loop.score == 0
+
+
 async def test_one_cache_serves_several_servers(tmp_path: Path):
     """Replies are kept by the model, the kind of its client and its address: two servers share none."""
 
