@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from agents_loop.agent import AgentResponse, AgentSession
 from agents_loop.errors import ConfigurationError, SessionStateError
-from agents_loop.loop.kept_records import record_from_json, record_to_json
+from agents_loop.loop.kept_records import kept_text, record_from_json, record_to_json
 from agents_loop.loop.questions import Question
 from agents_loop.loop.result import IterationRecord
 from agents_loop.message_json import message_from_json, message_to_json
@@ -83,7 +83,7 @@ class StoppedRun:
                 list(_messages(stored["answer"])),
                 response_id=stored["response_id"],
                 agent_id=stored["agent_id"],
-                finish_reason=stored["finish_reason"],
+                finish_reason=kept_text(stored["finish_reason"]),
             ),
             bool(stored["is_judged"]),
         )

@@ -29,6 +29,7 @@ from agents_loop import (
     LoopResult,
     ModelPrice,
     PanelLoopEvaluator,
+    SessionStateError,
     StopReason,
     ToolApprovalRequestContent,
     ToolApprovalResponseContent,
@@ -373,6 +374,18 @@ async def test_what_is_reported_in_part_counts(usage: UsageDetails | None, token
     assert (
         detail == f"budget.max_tokens is 1, and the run has used {tokens} tokens in 1 call: the next call was not made"
     )
+
+
+async def test_a_stopped_run_that_is_spoilt_is_an_error():
+    """A session's state that can't be read is an error that says where; no model is asked."""
+    run = Run(LoopBudget(max_model_calls=1))
+    first = await run.result("go")
+    assert first.session is not None
+    kept: Any = first.session.state["agents_loop"]
+    kept["stopped"]["finish_reason"] = ["stop"]
+    with pytest.raises(SessionStateError, match="agents_loop"):
+        await run.result(session=first.session, budget=LoopBudget(max_model_calls=9))
+    assert (len(run.worker.calls), len(run.judge.calls)) == (1, 0)
 
 
 async def test_a_stream_has_the_answer_that_is_still_to_be_judged():
