@@ -13,7 +13,8 @@ from agents_loop.loop.result import LoopResult, StopReason, result_to_json
 from agents_loop.metering.ledger import OK, Ledger, LedgerEntry
 
 QuestionStatus: TypeAlias = Literal["done", "failed", "unfinished"]
-"""`failed`: the run raised, or ended as one that failed. `unfinished`: the evaluation's budget, or an interrupt, ended it: it counts nowhere."""
+"""`failed`: the run raised, or ended as one that failed. `unfinished`: the evaluation's budget, or an interrupt, ended
+it: it counts nowhere."""
 
 
 class Stored(BaseModel):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from agents_loop.chat_client import ChatClient
 from agents_loop.errors import ConfigurationError
@@ -111,6 +111,7 @@ class Evaluation:
 
         Raises:
             ConfigurationError: A run can't be made as the file wants it, or money can't be counted.
+            Exception: What `on_record` or `on_warning` raised; `result` has what is done.
         """
         waiting = iter(self.questions)
         workers = [self._work(waiting) for _ in range(min(self.options.concurrency, len(self.questions)))]
@@ -118,7 +119,7 @@ class Evaluation:
             async with asyncio.TaskGroup() as group:
                 for worker in workers:
                     group.create_task(worker)
-        except* ConfigurationError as errors:
+        except* Exception as errors:  # noqa: BLE001 - it is raised as it was raised, without the group
             raise _first(errors) from None
         return self.result()
 
@@ -289,6 +290,6 @@ def _file_digest(source: str) -> str | None:
         return None
 
 
-def _first(errors: BaseExceptionGroup[ConfigurationError]) -> ConfigurationError:
+def _first(errors: ExceptionGroup[Exception]) -> Exception:
     first = errors.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return _first(cast("ExceptionGroup[Exception]", first)) if isinstance(first, ExceptionGroup) else first

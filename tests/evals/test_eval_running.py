@@ -14,6 +14,7 @@ from agents_loop.clients.openai import OpenAIChatClient
 from agents_loop.errors import ConfigurationError
 from agents_loop.evals import EvalOptions, EvalResult, Evaluation, Question, evaluate_file, load_result
 from agents_loop.evals.caching import answerer
+from agents_loop.evals.record import QuestionRecord
 from agents_loop.evals.result import is_result
 from agents_loop.files import InputError, LoopFileError, RunSettings
 from agents_loop.files.named_client import NamedChatClient
@@ -536,3 +537,16 @@ async def test_members_of_one_model_keep_their_own_replies_in_the_cache(tmp_path
         )
         scores.append((result.records[0].stop_reason, result.summary.cached_calls))
     assert scores == [("max_iterations", 0), ("max_iterations", 3)]
+
+
+async def test_what_a_callback_raises_is_raised_as_it_is(tmp_path: Path):
+    """Not as a group of exceptions; what is done by then is in the result."""
+
+    def on_record(record: QuestionRecord, total: int) -> None:
+        raise LookupError("no display")
+
+    options = EvalOptions(on_record=on_record, concurrency=1)
+    evaluation = Evaluation(loop_file(tmp_path), QUESTIONS, Models(FOUR).client_for, options=options)
+    with pytest.raises(LookupError, match="no display"):
+        await evaluation.run()
+    assert len(evaluation.result().records) == 1
