@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from agents_loop.cli.streams import write_err
+from agents_loop.cli.streams import say_error, write_err
 from agents_loop.cli.text import as_utf8, printable
+from agents_loop.errors import ConfigurationError
 from agents_loop.loop.questions import accept_answer
 from agents_loop.messages import ChatMessage, ChatRole
 
@@ -26,14 +27,24 @@ def person_at_terminal() -> AskPerson | None:
 
 
 def _ask(question: str) -> ChatMessage | None:
-    write_err(f"{printable(question)}\n{_HOW}")
+    write_err(f"{printable(question)}\n")
+    while True:
+        write_err(_HOW)
+        try:
+            said = as_utf8(_line(), "the answer").strip()
+            break
+        except ConfigurationError as error:  # what cannot be read costs the person a line, and not the run
+            say_error(str(error))
+    if not said:
+        return None
+    return accept_answer() if said.lower() == ACCEPT else ChatMessage(ChatRole.USER, said)
+
+
+def _line() -> str:
     line = ""
     try:
         line = sys.stdin.readline()
     finally:
         if not line.endswith("\n"):  # Ctrl-D or Ctrl-C: what follows begins a line of its own
             write_err("\n")
-    said = as_utf8(line, "the answer").strip()
-    if not said:
-        return None
-    return accept_answer() if said == ACCEPT else ChatMessage(ChatRole.USER, said)
+    return line

@@ -171,7 +171,14 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(
     ("typed", "said"),
-    [("2024 \n", "2024"), ("\n", None), ("", None), ("/accept\n", accept_answer()), ("accept\n", "accept")],
+    [
+        ("2024 \n", "2024"),
+        ("\n", None),
+        ("", None),
+        ("/accept\n", accept_answer()),
+        (" /Accept \n", accept_answer()),
+        ("accept\n", "accept"),
+    ],
 )
 def test_what_is_typed(monkeypatch: pytest.MonkeyPatch, typed: str, said: Any):
     """Only `/accept` accepts; a blank line and the end of the input are no answer; the rest is one."""
@@ -203,6 +210,17 @@ def test_what_follows_no_answer_begins_a_line(monkeypatch: pytest.MonkeyPatch, e
     with contextlib.suppress(KeyboardInterrupt):
         assert ask("Which year?") is None
     assert shown.getvalue().endswith("> \n")
+
+
+def test_what_is_no_utf_8_is_asked_for_again(monkeypatch: pytest.MonkeyPatch):
+    """An answer that can't be read does not end the run: the person is told, and may write another."""
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal("\udcff\n2024\n"))
+    monkeypatch.setattr(sys, "stderr", shown)
+    ask = person_at_terminal()
+    assert ask is not None
+    assert ask("Which year?") == ChatMessage("user", "2024")
+    assert "> error: the answer is not UTF-8: write it in UTF-8\n(your answer" in shown.getvalue()
 
 
 def test_no_terminal_nobody_to_ask(monkeypatch: pytest.MonkeyPatch):
