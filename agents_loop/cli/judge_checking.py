@@ -60,7 +60,8 @@ def check_judge(request: RunRequest, cases_file: Path, *, repeats: int, min_agre
         display.notice(f"notice: --model {pattern!r} matches no model of the file")
     with KeptWork() as kept:
         error = _run(check, backends, kept)
-        _write(check.report, as_json=request.as_json)
+        if not _is_wrong_use(error, check.report):
+            _write(check.report, as_json=request.as_json)
     return _finish(check.report, backends, error, debug=request.debug)
 
 
@@ -81,12 +82,16 @@ def _finish(report: JudgeReport, backends: Backends, error: BaseException | None
             write_err(debug_text(error))
         model = backends.name_of_failure(error)
         say_error(explain(error, model=model, backend=backends.kind_of(model)))
-        is_wrong_use = isinstance(error, ConfigurationError) and not report.total.calls
-        return ExitCode.WRONG_USE if is_wrong_use else ExitCode.FAILED
+        return ExitCode.WRONG_USE if _is_wrong_use(error, report) else ExitCode.FAILED
     if report.ended_early is not None:
         say_error(one_line(redact(report.ended_early)))
         return ExitCode.LIMIT
     return ExitCode.SATISFIED if report.passed else ExitCode.UNSATISFIED
+
+
+def _is_wrong_use(error: BaseException | None, report: JudgeReport) -> bool:
+    """Whether it was found before any call: then nothing was seen."""
+    return isinstance(error, ConfigurationError) and not report.total.calls
 
 
 def _write(report: JudgeReport, *, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from commanding import LIMERICK, Command, verdict
+from fault_server import FaultServer
 
 from agents_loop.cli import display
 
@@ -179,3 +180,17 @@ def test_as_a_process(script: Script, cases: Callable[..., str]):
     command = [sys.executable, "-m", "agents_loop.cli", *check(*arguments)]
     ran = subprocess.run(command, capture_output=True, check=False, timeout=120)
     assert (ran.returncode, ran.stdout.startswith(b"limerick_with_critic: passed, 1 case (0 calls)\n")) == (0, True)
+
+
+def test_a_budget_in_dollars_without_a_price_is_2_and_no_report(
+    command: Command, cases: Callable[..., str], server: FaultServer, monkeypatch: pytest.MonkeyPatch
+):
+    """Wrong use that is found before any call: nothing was seen, and standard output stays empty."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    given = cases(("repeat", "a limerick"))
+
+    ran = command(*check("--cases", given, "--backend", "openai:of-nobody", "--max-cost", "1", "-q"))
+
+    assert (ran.code, ran.out, server.requests) == (2, "", [])
+    assert "'of-nobody' is not known" in ran.err
