@@ -7,7 +7,7 @@ import traceback
 from agents_loop.cli.outages import explain_outage
 from agents_loop.cli.text import one_line, printable, redact
 from agents_loop.errors import AgentsLoopError
-from agents_loop.files import LoopFileError
+from agents_loop.files import InputError, LoopFileError
 
 _LONGEST = 1000
 
@@ -30,9 +30,10 @@ def explain(error: BaseException, *, model: str | None = None, backend: str | No
 
 
 def explain_each(error: BaseException) -> list[str]:
-    """One line for each problem of a file, and for another error one."""
-    if isinstance(error, LoopFileError):
-        return [one_line(redact(line), _LONGEST) for line in error.lines]
+    """One line for each problem of a file or of questions' inputs, and for another error one."""
+    if isinstance(error, LoopFileError | InputError):
+        lines = error.lines if isinstance(error, LoopFileError) else str(error).splitlines()
+        return [one_line(redact(line), _LONGEST) for line in lines]
     return [explain(error)]
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from agents_loop.evals.grading import grader_messages
 from agents_loop.evals.options import EvalOptions
 from agents_loop.evals.questions import Question
-from agents_loop.evals.running import chosen_questions, require_question_input
+from agents_loop.evals.running import chosen_questions, require_inputs, require_question_input
 from agents_loop.files.inputs import InputValue
 from agents_loop.files.loop_file import LoopFile
 from agents_loop.files.projection.answers import projected_text
+from agents_loop.files.projection.client import CallCounter, ProjectingChatClient
 from agents_loop.files.projection.projecting import project
 from agents_loop.files.projection.result import ProjectedCall, Projection
 from agents_loop.files.projection.tokens import tokens_of_messages
@@ -73,9 +74,14 @@ async def project_evaluation(
     chosen = chosen_questions(questions, options)
     require_question_input(loop_file, options.question_input)
     found: list[tuple[str, Projection]] = []
+    given = {each.id: {**(inputs or {}), **each.inputs, options.question_input: each.question} for each in chosen}
+    nobody = CallCounter()
+    require_inputs(
+        given,
+        lambda values: loop_file.build(values, lambda name: ProjectingChatClient(name, nobody), options.settings),
+    )
     for question in chosen:
-        given = {**(inputs or {}), **question.inputs, options.question_input: question.question}
-        projection = await project(loop_file, given, options.settings, model_ids=model_ids)
+        projection = await project(loop_file, given[question.id], options.settings, model_ids=model_ids)
         grading = _grading(question, projection, loop_file, options, model_ids or {})
         calls = (*projection.calls, *grading)
         found.append((question.id, Projection(projection.name, calls, projection.ended, projection.notes)))

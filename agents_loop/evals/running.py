@@ -27,6 +27,8 @@ from agents_loop.files.loop_file import LoopFile
 from agents_loop.files.opening import load_loop_file
 from agents_loop.metering.prices import PriceList
 
+_MOST_PROBLEMS = 20
+"""How many questions are told whose inputs a file does not take."""
 _REVIEWED = 0.1
 """The share of questions that a person should look at."""
 
@@ -94,8 +96,8 @@ class Evaluation:
             self._budget.require_price((self._model_id(name), name))
             if cache is not None:
                 cache.of(answerer(self._client(name), name))  # what is damaged is said now
-        for question in self.questions:
-            self._check(question)
+        given = {question.id: self._asked.inputs_of(question) for question in self.questions}
+        require_inputs(given, lambda inputs: loop_file.build(inputs, self._client, self.options.settings))
 
     @property
     def models(self) -> list[str]:
@@ -156,17 +158,6 @@ class Evaluation:
             review=review_sample([record.id for record in records if record.is_finished], options.review_seed),
             records=records,
         )
-
-    def _check(self, question: Question) -> None:
-        """See, before any call, that the file can be run on a question.
-
-        Raises:
-            InputError: An input is missing, unknown, or not of its type.
-        """
-        try:
-            self.loop_file.build(self._asked.inputs_of(question), self._client, self.options.settings)
-        except InputError as error:
-            raise InputError(f"question {question.id!r}: {error}") from error
 
     async def _work(self, waiting: Any) -> None:
         """Take questions while there are any, and budget for them."""
@@ -268,6 +259,31 @@ def require_question_input(loop_file: LoopFile, name: str) -> None:
     if loop_file.unused_inputs({name: ""}):
         said = f"nothing in {loop_file.source} uses the input {name!r}, so it would never hear the question"
         raise ConfigurationError(f"{said}: name the input that it goes to (--question-input)")
+
+
+def require_inputs(
+    given: Mapping[str, dict[str, InputValue]], build: Callable[[dict[str, InputValue]], object]
+) -> None:
+    """See, before any call, that a file takes what each question gives it.
+
+    Args:
+        given: The inputs, by the questions' ids.
+        build: Builds the file with inputs.
+
+    Raises:
+        InputError: An input is missing, unknown, or not of its type; a line for each question, of which the first are
+            told.
+    """
+    problems: list[str] = []
+    for name, inputs in given.items():
+        try:
+            build(inputs)
+        except InputError as error:
+            problems.append(f"question {name!r}: {error}")
+    if len(problems) > _MOST_PROBLEMS:
+        problems[_MOST_PROBLEMS:] = [f"{len(problems) - _MOST_PROBLEMS} more questions are wrong in such a way"]
+    if problems:
+        raise InputError("\n".join(problems))
 
 
 def review_sample(ids: Sequence[str], seed: int) -> list[str]:

@@ -14,6 +14,7 @@ from agents_loop.clients.openai import OpenAIChatClient
 from agents_loop.errors import ConfigurationError
 from agents_loop.evals import EvalOptions, EvalResult, Evaluation, Question, evaluate_file, load_result
 from agents_loop.evals.caching import answerer
+from agents_loop.evals.projecting import project_evaluation
 from agents_loop.evals.record import QuestionRecord
 from agents_loop.evals.result import is_result
 from agents_loop.files import InputError, LoopFileError, RunSettings
@@ -550,3 +551,17 @@ async def test_what_a_callback_raises_is_raised_as_it_is(tmp_path: Path):
     with pytest.raises(LookupError, match="no display"):
         await evaluation.run()
     assert len(evaluation.result().records) == 1
+
+
+@pytest.mark.parametrize("is_dry", [False, True])
+async def test_all_questions_whose_inputs_are_wrong_are_told_at_once(tmp_path: Path, *, is_dry: bool):
+    """A line for each, in an evaluation and in its projection; of very many the first ones."""
+    declared = FILE.replace("nodes:", "inputs: {question: {}}\nnodes:")
+    questions = [ask("good"), *[ask(f"q{number}", inputs={"more": number}) for number in range(22)]]
+    file = loop_file(tmp_path, declared)
+    asked = project_evaluation(file, questions) if is_dry else evaluate_file(file, questions, Models(FOUR).client_for)
+    with pytest.raises(InputError) as raised:
+        await asked
+    lines = str(raised.value).splitlines()
+    assert [line.partition(":")[0] for line in lines[:20]] == [f"question 'q{number}'" for number in range(20)]
+    assert lines[20:] == ["2 more questions are wrong in such a way"]
