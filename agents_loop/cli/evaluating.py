@@ -252,6 +252,9 @@ def _require_result(out: Path | None) -> None:
 def _save(result: EvalResult, out: Path | None) -> bool:
     if out is None:
         return True
+    if not result.summary.n and out.exists():
+        say_error(f"--out {str(out)!r} is left as it was: no question is done")
+        return True
     try:
         result.save(out)
     except OSError as error:

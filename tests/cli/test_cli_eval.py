@@ -363,3 +363,19 @@ def test_what_a_result_has_no_use_for_is_2(
         assert (ran.code, ran.out) == (2, "")
         assert "shown, not run" in ran.err
     assert command("eval", result).code == 0
+
+
+def test_an_earlier_result_is_not_replaced_by_nothing(
+    command: Command, base: tuple[str, ...], script: Script, tmp_path: Path
+):
+    """An evaluation that ends before its first question is done leaves the file of another one as it was."""
+    replies = [{"text": text, "usage": {"input_token_count": 10, "output_token_count": 5}} for text in ANSWERS]
+    out = tmp_path / "r.json"
+    ours = (*base, "--allow-stub", "--backend", script(*replies), "--out", str(out))
+    assert command(*ours).code == 0
+    before = out.read_bytes()
+
+    ran = command(*ours, "--budget-tokens", "1")
+
+    assert (ran.code, out.read_bytes() == before) == (4, True)
+    assert "is left as it was: no question is done" in ran.err
