@@ -50,7 +50,8 @@ def metered(ask: _Whole) -> _Whole:
         seconds = meter.clock() - started
         kept = (phase.role, phase.iteration, response.model_id, client, options, usage, seconds, response.finish_reason)
         if meter.is_guarded or meter.parent is not None:
-            keep(phase, kept, partial(_sizes, messages, response))
+            is_known = usage is not None and None not in (usage.input_token_count, usage.output_token_count)
+            keep(phase, kept, None if is_known else partial(_sizes, messages, response))
             return response
         meter.calls.append(kept)
         phase.has_calls = True

@@ -258,18 +258,21 @@ def keep(phase: Phase, call: Call, characters: Characters | None = None) -> None
     Raises:
         ConfigurationError: There is a money budget, and the model that answered has no price.
     """
-    role, _, answered, client, options, usage, duration_s, outcome = call
     unpriced: Exception | None = None
-    around: Phase | None = phase
-    while around is not None:
+    kept, around = call, phase
+    while True:
         meter = around.meter
-        role = "evaluator" if around.role == "evaluator" else role
-        meter.calls.append((role, around.iteration, answered, client, options, usage, duration_s, outcome))
+        meter.calls.append(kept)
         around.has_calls = True
-        around.has_usage = around.has_usage or usage is not None
+        if call[5] is not None:
+            around.has_usage = True
         if meter.spending is not None:
             unpriced = _charge(around, meter.spending, call, characters) or unpriced
+        if meter.parent is None:
+            break
         around = meter.parent
+        role: Role = "evaluator" if around.role == "evaluator" else kept[0]
+        kept = (role, around.iteration, *call[2:])
     if unpriced is not None:
         raise unpriced
 
@@ -305,8 +308,12 @@ def keep_whole(
 
 def _charge(phase: Phase, spending: Spending, call: Call, characters: Characters | None) -> Exception | None:
     """Count a call against a run's budgets; gives what is wrong if its price is not known."""
-    _, _, answered, client, options, usage, _, _ = call
+    usage = call[5]
     tokens = tokens_of(usage)
+    if tokens is not None and not spending.counts_money:
+        spending.end(phase.role, tokens, 0.0)
+        return None
+    answered, client, options = call[2:5]
     if tokens is None and (characters is not None or (usage is not None and has_some(usage))):
         usage = estimated_usage(usage, *((0, 0) if characters is None else characters()))
         tokens = tokens_of(usage)

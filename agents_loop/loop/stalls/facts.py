@@ -42,12 +42,14 @@ class IterationFacts:
         record: The iteration.
     """
 
-    __slots__ = ("_beginning", "_calls", "_distinct", "_failing", "_words", "feedback", "record", "score", "text")
+    __slots__ = ("_calls", "_distinct", "_failing", "_words", "beginning", "feedback", "record", "score", "text")
 
     def __init__(self, record: IterationRecord) -> None:
         self.record = record
         self.text = answer_text(record.response).casefold()
         """The answer's text, in lower case."""
+        self.beginning = self.text.split(None, _FIRST_WORDS)[:_FIRST_WORDS]
+        """The first words of the answer's text: most answers differ in them already."""
         self.feedback = _feedback_of(record.evaluations)
         """The evaluators' feedback, in lower case; empty where there was none."""
         self.score = score_of(record.evaluations)
@@ -55,7 +57,6 @@ class IterationFacts:
         self._words: list[str] | None = None
         self._distinct: frozenset[str] | None = None
         self._failing: frozenset[str] | None = None
-        self._beginning: list[str] | None = None
         self._calls: ToolCalls | None = None
 
     @property
@@ -67,13 +68,6 @@ class IterationFacts:
     def is_empty(self) -> bool:
         """Whether it is no answer: no text, and no image, file, tool call or tool result in its place."""
         return self.is_blank and self.record.bad_response == "empty"
-
-    @property
-    def beginning(self) -> list[str]:
-        """The first words of the answer's text: most answers differ in them already."""
-        if self._beginning is None:
-            self._beginning = self.text.split(None, _FIRST_WORDS)[:_FIRST_WORDS]
-        return self._beginning
 
     @property
     def words(self) -> list[str]:
