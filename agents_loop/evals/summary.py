@@ -53,7 +53,7 @@ class Lift(Stored):
     token_ratio: float | None
     """How many times the first draft's tokens the loop takes."""
     extra_cost_usd: float | None
-    """What the loop costs more, of all questions."""
+    """What the loop costs more, of all these questions."""
 
 
 class Summary(Stored):
