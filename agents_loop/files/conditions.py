@@ -9,6 +9,7 @@ from agents_loop.errors import MissingExtraError
 from agents_loop.files.projected_values import is_taken_as_true
 from agents_loop.files.prompts import PromptError, required_variables
 from agents_loop.files.sandbox import make_environment
+from agents_loop.files.sandbox_limits import limited_work
 
 try:
     from jinja2 import TemplateError, nodes
@@ -55,7 +56,8 @@ class Condition:
             PromptError: A value is missing, or the expression can't be worked out.
         """
         try:
-            return bool(self._evaluate(dict(values)))
+            with limited_work():
+                return bool(self._evaluate(dict(values)))
         except Exception as error:  # an expression runs the methods of values, which may raise anything
             said = str(error) if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
             said = f"can't be worked out: {' '.join(said.split())}"

@@ -20,6 +20,7 @@ except ImportError as error:
 
 from agents_loop.files.projected_values import projected_prompt
 from agents_loop.files.sandbox import MAX_CHARACTERS, make_environment
+from agents_loop.files.sandbox_limits import limited_work
 
 _OPTIONAL_FILTERS = frozenset({"default", "d"})
 _OPTIONAL_TESTS = frozenset({"defined", "undefined"})
@@ -77,7 +78,8 @@ class PromptTemplate:
             PromptError: A value is missing, the template does what is not allowed, or it becomes too long.
         """
         try:
-            return "".join(_bounded(self._template.generate(values)))
+            with limited_work():
+                return "".join(_bounded(self._template.generate(values)))
         except MemoryError as error:
             raise self._error("the prompt becomes too long for the memory", None) from error
         except Exception as error:  # a template runs the methods of values, which may raise anything

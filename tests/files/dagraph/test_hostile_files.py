@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agents_loop.files import InputError, LoopFileError, PromptError, load_loop_file
 from agents_loop.files.conditions import Condition
+from agents_loop.files.prompts import PromptTemplate
 
 Write = Callable[[str], Path]
 
@@ -81,6 +82,49 @@ def test_a_hostile_file_is_lines_and_no_harm(write: Write, text: str):
 
     assert all("\n" not in line for line in caught.value.lines)
     assert len(caught.value.lines) < 100 or "nodes[0]" in caught.value.lines[0]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "{% set n.x = n.x ~ n.x %}",
+        "{% set n.x %}{{ n.x }}{{ n.x }}{% endset %}",
+        "{% set n.x = n.x | replace('a', 'aaaaaaaaaa') %}",
+        "{% set n.x = n.x.replace('a', 'aaaaaaaaaa') %}",
+        "{% set n.x = [n.x, n.x] | join %}",
+        "{% set n.x = '%s%s' | format(n.x, n.x) %}",
+        "{% set n.x = '{}{}'.format(n.x, n.x) %}",
+        "{% set n.x = n.x | indent(1000000, true) %}",
+        "{% set n.x = [n.x, n.x] %}{% if loop.last %}{{ n.x }}{% endif %}",
+        "{% set n.x = [n.x, n.x] %}{% if loop.last %}{{ n | string | length }}{% endif %}",
+        "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
+    ],
+)
+def test_what_grows_step_by_step_has_an_end(step: str):
+    """A template that doubles a value again and again, or loops without an end, is an error and fills no memory."""
+    template = PromptTemplate(
+        "{% set n = namespace(x='aaaaaaaaaa') %}{% for i in range(100) %}" + step + "{% endfor %}"
+    )
+
+    with pytest.raises(PromptError, match=r"too big|does too much"):
+        template.render({})
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (
+            "{% for a in [1, 2, 3] %}{{ loop.index }}/{{ loop.length }}{{ ',' if not loop.last }}{% endfor %}",
+            "1/3,2/3,3/3",
+        ),
+        ("{% for x in [[1, [2]]] recursive %}{{ loop(x) if x is iterable else x }}{% endfor %}", "12"),
+        ("{% for x in [] %}{% else %}none{% endfor %}{{ 'a' ~ 1 }}{{ ['a', 'b'] | join(d='+') }}", "nonea1a+b"),
+        ("{{ '%d of %d' | format(5, 9000000) }}{{ 9000000 is divisibleby 2 }}", "5 of 9000000True"),
+    ],
+)
+def test_limits_change_nothing_of_what_is_small(source: str, expected: str):
+    """Loops, tests, filters and operators give what they give in Jinja2."""
+    assert PromptTemplate(source).render({}) == expected
 
 
 async def test_a_huge_value_is_an_error_before_any_call(write: Write):
