@@ -106,6 +106,7 @@ class Backends:
         self._routes = [Route.parse(route) for route in routes]
         self._on_notice = on_notice
         self._local_client = local_client
+        self._given_prices = prices
         self.prices = dict(prices)
         """The caller's, and those of models that nobody is paid for: the local ones, and scripted ones whose names are
         not those of models with a price."""
@@ -148,13 +149,23 @@ class Backends:
             current = current.__cause__ or current.__context__
         return None
 
-    def unused_routes(self) -> list[str]:
-        """The patterns of `--model` that no model's name matched."""
+    def notices(self) -> list[str]:
+        """What was asked for on the command line, and is without effect. Every client was made by then."""
+        of_models = [f"notice: --model {name!r} matches no model of the file" for name in self._unused_routes()]
+        of_prices = [f"notice: --price {name!r} matches no model of the file" for name in self._unused_prices()]
+        return of_models + of_prices
+
+    def _unused_routes(self) -> list[str]:
         return [
             route.pattern
             for route in self._routes
             if not any(name == route.pattern or fnmatchcase(name, route.pattern) for name in self._clients)
         ]
+
+    def _unused_prices(self) -> list[str]:
+        models = [(name, client.model_id) for name, (_, client) in self._clients.items()]
+        alone = {name: PriceList({name: price}) for name, price in self._given_prices.items()}
+        return [name for name, prices in alone.items() if not any(map(prices.given_for, models))]
 
     async def aclose(self) -> None:
         """Close the clients' connections."""

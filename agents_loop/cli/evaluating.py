@@ -147,8 +147,8 @@ def _run(request: EvalRequest, questions_file: Path, old: EvalResult | None) -> 
         backends=kinds,
         is_stub=is_stub,
     )
-    for pattern in backends.unused_routes():
-        progress.notice(f"notice: --model {pattern!r} matches no model of the file")
+    for text in backends.notices():
+        progress.notice(text)
     with KeptWork() as kept:
         progress.begin(len(evaluation.questions))
         try:

@@ -56,8 +56,8 @@ def check_judge(request: RunRequest, cases_file: Path, *, repeats: int, min_agre
         settings=request.settings(backends, QuietDisplay(), None),
         options=options,
     )
-    for pattern in backends.unused_routes():
-        display.notice(f"notice: --model {pattern!r} matches no model of the file")
+    for text in backends.notices():
+        display.notice(text)
     with KeptWork() as kept:
         error = _run(check, backends, kept)
         if not _is_wrong_use(error, check.report):

@@ -250,5 +250,5 @@ def _write_result(result: LoopResult, *, as_json: bool) -> None:
 def _give_notices(display: Display, loop_file: LoopFile, inputs: dict[str, str], backends: Backends) -> None:
     for name in loop_file.unused_inputs(inputs):
         display.notice(f"notice: no prompt uses the input {name!r}")
-    for pattern in backends.unused_routes():
-        display.notice(f"notice: --model {pattern!r} matches no model of the file")
+    for text in backends.notices():
+        display.notice(text)

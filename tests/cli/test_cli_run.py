@@ -282,13 +282,15 @@ def test_notices_are_said_once_and_not_with_quiet(command: Command, script: Scri
     """What a person should know goes to standard error; with `--quiet` there are only errors."""
     replies = ["d1", verdict(True)]
     arguments = ["run", LIMERICK, *HERE, "-i", "other=1", "--model", "no-such-*=openai"]
+    arguments += ["--price", "poet-*=1,2", "--price", "nobody=1,2"]
 
     loud = command(*arguments, "--backend", script(*replies))
     quiet = command(*arguments, "--backend", script(*replies), "-q")
 
-    assert loud.err.splitlines()[:4] == [
+    assert loud.err.splitlines()[:5] == [
         "notice: no prompt uses the input 'other'",
         "notice: --model 'no-such-*' matches no model of the file",
+        "notice: --price 'nobody' matches no model of the file",
         "notice: 'poet-small-1' reports no token usage: estimated as a token for every 4 characters",
         "iteration 1: d1",
     ]
