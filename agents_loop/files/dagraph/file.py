@@ -98,7 +98,7 @@ class DagraphFile(LoopFile):
         for prompts in self._prompts.values():
             prompts.require_values(values)
         for prompts in self._prompts.values():
-            if not prompts.upstream and prompts.condition is None:
+            if not prompts.upstream and prompts.try_condition(values):
                 prompts.try_first_prompt(values)
         return values
 

@@ -84,6 +84,17 @@ class NodePrompts:
             return render_prompt(self.parts["generator"], values)
         return self.parts[""].render(values)
 
+    def try_condition(self, values: Mapping[str, Any]) -> bool:
+        """Whether the node will run, as far as its condition needs no other node; without one it will.
+
+        Raises:
+            LoopFileError: It can't be worked out.
+        """
+        try:
+            return self.condition is None or self.condition.is_true(values)
+        except PromptError as error:
+            raise LoopFileError(self._source, [self._problem(_WHEN, error.message, None)]) from error
+
     def try_first_prompt(self, values: Mapping[str, Any]) -> None:
         """See that it can be rendered, before anything is asked.
 

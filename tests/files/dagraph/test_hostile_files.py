@@ -181,3 +181,14 @@ def test_whatever_a_graph_is_it_has_an_order_or_problems(write: Write, ids: list
     place = {name: number for number, wave in enumerate(waves) for name in wave}
     assert sorted(place) == sorted(ids)
     assert all(place[other] < place[name] for name in ids for other in needs[name])
+
+
+@pytest.mark.parametrize(
+    "more", ['when: "x.__class__", prompt: p', 'when: "x == \'text\'", prompt: "{{ x.__class__ }}"']
+)
+def test_what_needs_no_node_is_tried_before_any_call(write: Write, more: str):
+    """A condition that only inputs decide, and the prompt that it lets through, are errors of the file, before the run."""
+    nodes = f"- {{id: a, type: agent, model: m, {more}}}\n- {{id: b, type: agent, model: m, prompt: p}}\n"
+
+    with pytest.raises(LoopFileError, match="unsafe"):
+        Cast(m=[]).build(write(f"name: n\nnodes:\n{nodes}"), {"x": "text"})
