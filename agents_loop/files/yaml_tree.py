@@ -22,6 +22,7 @@ MAX_VALUES = 5_000
 """Values in a file once its aliases are followed: what keeps a few lines of nested aliases from filling the memory."""
 MAX_DEPTH = 32
 _CORE_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
+_COLLECTION_TAGS = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 _TEXT_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "timestamp", "value"))
 
 
@@ -126,6 +127,8 @@ class _Reading:
             self._give_up(node, path, f"the file has more than {MAX_VALUES} values, aliases followed")
         if len(path) > MAX_DEPTH:
             self._give_up(node, path[:4], f"nested more than {MAX_DEPTH} deep")
+        if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTION_TAGS:
+            self._add(node, path, f"the tag {node.tag!r} can't be used here")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):

@@ -192,3 +192,15 @@ def test_what_needs_no_node_is_tried_before_any_call(write: Write, more: str):
 
     with pytest.raises(LoopFileError, match="unsafe"):
         Cast(m=[]).build(write(f"name: n\nnodes:\n{nodes}"), {"x": "text"})
+
+
+def test_a_tag_is_an_error_wherever_it_stands(write: Write):
+    """A list or a mapping with a tag is not silently read as one without, as no text with a tag is."""
+    text = "name: n\nbudget: !money {max_tokens: 5}\nnodes: !graph\n- {id: a, type: agent, model: m, prompt: !ask p}\n"
+
+    with pytest.raises(LoopFileError) as caught:
+        load_loop_file(write(text))
+
+    assert [tag in line for tag, line in zip(("!money", "!graph", "!ask"), caught.value.lines, strict=True)] == [
+        True
+    ] * 3
