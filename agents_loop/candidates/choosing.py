@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import sys
 from abc import ABC, abstractmethod
+from asyncio import create_task
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from inspect import isawaitable
 from typing import Any, Final, TypeAlias, TypeVar
 
-from agents_loop.candidates.at_once import at_once
 from agents_loop.candidates.candidate import Candidate
 from agents_loop.candidates.phases import context_of, join, part_of_run
 from agents_loop.errors import BudgetExceededError, ConfigurationError, EvaluatorFailedError
 from agents_loop.failures import FailureCause, cause_of
+from agents_loop.gathering import gathered
 from agents_loop.judging.pairwise import PairwiseJudge
 from agents_loop.loop.asking import ask
 from agents_loop.loop.best import DIGITS
@@ -137,7 +138,8 @@ async def _judge_all(works: Sequence[Coroutine[Any, Any, T]], contexts: Sequence
     phases = [part_of_run("evaluator") for _ in works]
     position = 0 if not phases or phases[0] is None else len(phases[0].meter.calls)
     try:
-        return await at_once([(work, context_of(phase)) for work, phase in zip(works, phases, strict=True)])
+        tasks = [create_task(work, context=context_of(phase)) for work, phase in zip(works, phases, strict=True)]
+        return await gathered(tasks)
     finally:
         _keep_reported(phases, position, contexts)
         join(phases)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from agents_loop.agent import AgentRunOptions, AgentSession, AIAgent
-from agents_loop.candidates.at_once import at_once
 from agents_loop.candidates.candidate import Candidate
 from agents_loop.candidates.phases import context_of, join, part_of_run
 from agents_loop.errors import BudgetExceededError
+from agents_loop.gathering import gathered
 from agents_loop.loop.metered_run import keep_agent_run, keep_failed_run
 from agents_loop.loop.resuming import question_waits
 from agents_loop.messages import ChatMessage, FunctionResultContent, ToolApprovalResponseContent
@@ -49,12 +49,14 @@ async def run_candidates_of(
     """
     candidates = [Candidate(number, session) for number, session in enumerate(sessions, 1)]
     phases = [part_of_run("agent", session, request) for session in sessions]
-    works = [
-        (_run(agent, list(messages), candidate, options, streaming=streaming), context_of(phase))
+    runs = [
+        asyncio.create_task(
+            _run(agent, list(messages), candidate, options, streaming=streaming), context=context_of(phase)
+        )
         for candidate, phase in zip(candidates, phases, strict=True)
     ]
     try:
-        await at_once(works)
+        await gathered(runs)
     finally:
         join(phases)
     _require_one(candidates)

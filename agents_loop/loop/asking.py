@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agents_loop.gathering import error_of, settled
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
@@ -49,27 +50,10 @@ async def ask_all(
     exceptions it is the first evaluator's. A cancellation of the caller cancels them all.
     """
     tasks = [asyncio.ensure_future(ask(evaluator, context)) for evaluator in evaluators]
-    pending, failed = set(tasks), None
     try:
-        while pending and failed is None:
-            _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-            failed = next((error for task in tasks if (error := _error_of(task)) is not None), None)
+        return await settled(tasks)
     finally:
-        for task in pending:
-            task.cancel()
-        if pending:
-            await asyncio.gather(*pending, return_exceptions=True)
-        answers += [task.result() for task in tasks if _error_of(task) is None]
-    return failed
-
-
-def _error_of(task: asyncio.Future[LoopEvaluation]) -> BaseException | None:
-    if not task.done():
-        return None
-    try:
-        return task.exception()
-    except asyncio.CancelledError as error:
-        return error
+        answers += [task.result() for task in tasks if task.done() and error_of(task) is None]
 
 
 @dataclass(slots=True)
