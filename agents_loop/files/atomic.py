@@ -67,6 +67,7 @@ def _put_back(replaced: Mapping[Path, Path | None]) -> None:
                 path.unlink(missing_ok=True)
             else:
                 earlier.replace(path)
+                earlier.unlink(missing_ok=True)  # two names of one file: then a rename does nothing
 
 
 def _written_beside(path: Path, content: bytes) -> Path:
@@ -83,11 +84,14 @@ def _written_beside(path: Path, content: bytes) -> Path:
 
 
 def _set_aside(path: Path) -> Path | None:
-    """The earlier file under another name, as long as the new one may not stay; `None` if there is none."""
+    """The earlier file under another name too, as long as the new one may not stay; `None` if there is none."""
     if not path.exists() and not path.is_symlink():
         return None
     aside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.old")
-    path.rename(aside)
+    try:
+        os.link(path, aside, follow_symlinks=False)  # so that at every moment there is the old file or the new one
+    except OSError:  # a file system without hard links
+        path.rename(aside)
     return aside
 
 

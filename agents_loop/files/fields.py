@@ -16,7 +16,8 @@ def _not_blank(value: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_not_blank)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=10**12)]
+"""A whole number of at least 1. The upper bound is that of the command line: what is more is a slip of the hand."""
 
 
 class Closed(BaseModel):

@@ -426,3 +426,10 @@ def test_a_byte_order_mark_and_windows_line_breaks_are_no_problem(tmp_path: Path
 def test_dates_and_the_like_are_texts(write: Write):
     """What YAML would make a date of stays what was written."""
     assert load_loop_file(write(_MINIMAL.replace("name: n", "name: 2024-01-31"))).name == "2024-01-31"
+
+
+def test_a_count_is_bounded(changed: Callable[..., Path]):
+    """A number of tokens or iterations that is no such number is told with its place, before any run."""
+    path = changed(("max_iterations: 3", f"max_iterations: {'9' * 400}"))
+    with pytest.raises(LoopFileError, match=r"max_iterations: must be at most 1000000000000, not "):
+        load_loop_file(path)
