@@ -7,6 +7,7 @@ from string import Template
 from typing import Final
 
 from agents_loop.errors import ConfigurationError
+from agents_loop.files.native.yaml_text import yaml_text
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _STARTER: Final = Template("""\
@@ -16,7 +17,7 @@ _STARTER: Final = Template("""\
 #
 #   agents-loop validate $name.yaml
 #   agents-loop run $name.yaml -i topic="a thermos flask" --backend local
-name: $name
+$named
 description: Writes a slogan, and goes on until it is short and has all that is asked for.
 
 # What the templates below are given: -i topic=... on the command line. Without this block any input may be given.
@@ -78,4 +79,4 @@ def starter_text(name: str) -> str:
     if not _NAME.fullmatch(name):
         allowed = "use up to 64 letters, digits, '_' and '-', and begin with a letter or a digit"
         raise ConfigurationError(f"{name!r} is no name for a loop: {allowed}")
-    return _STARTER.substitute(name=name)
+    return _STARTER.substitute(name=name, named=yaml_text({"name": name}).rstrip())

@@ -46,6 +46,14 @@ def test_the_starter_is_of_it():
     assert _is_valid(yaml.safe_load(starter_text("n")), "loop")
 
 
+@pytest.mark.parametrize("name", ["yes", "null", "007", "1_0", "0x1F", "2020-01-01"])
+def test_the_starter_keeps_its_name(name: str, tmp_path: Path):
+    """A starter can be loaded whatever it is called: a name that YAML takes for no text is put in quotes."""
+    path = tmp_path / "starter.yaml"
+    path.write_text(starter_text(name), encoding="utf-8")
+    assert load_loop_file(path).name == name
+
+
 @pytest.mark.parametrize(
     "changed",
     [
