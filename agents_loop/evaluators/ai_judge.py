@@ -23,14 +23,14 @@ from agents_loop.judging.prompt import (
     JudgeSees,
     counters_of,
     draw_nonce,
-    fenced_message,
     has_counters,
     plain_message,
     render_instructions,
 )
 from agents_loop.judging.reading import VerdictReading, read_reply
-from agents_loop.judging.shown import Piece, answer_pieces, earlier_messages, request_text
+from agents_loop.judging.shown import Piece, answer_pieces, request_text
 from agents_loop.judging.trimming import ShownLimits, tighter
+from agents_loop.judging.user_message import user_message
 from agents_loop.judging.verdict import (
     DONE_VERDICT_MARKER,
     MORE_VERDICT_MARKER,
@@ -252,24 +252,13 @@ Please go on and deliver the complete answer."""
 
     def _messages(self, context: LoopContext, limits: ShownLimits) -> list[ChatMessage]:
         options = self.options
-        system, sees = self._system, options.judge_sees
+        system = self._system
         if self._instructions is not None:
             rendered = render_instructions(self._instructions, options.criteria or (), counters_of(context))
             system = ChatMessage(ChatRole.SYSTEM, rendered)
         if self._is_plain and limits is self._limits and not context.evidence:
             return [system, plain_message(context.initial_messages, context.last_response, options.new_nonce)]
-        shown = fenced_message(
-            context.initial_messages,
-            context.last_response,
-            options.new_nonce,
-            sees=sees,
-            earlier=earlier_messages(context) if sees == "conversation" else (),
-            evidence=context.evidence,
-            closing=self._closing,
-            max_answer_chars=limits.answer,
-            max_conversation_chars=limits.conversation,
-        )
-        return [system, shown]
+        return [system, user_message(context, options, limits, closing=self._closing)]
 
     def _shorter_messages(self, context: LoopContext, times: int) -> list[ChatMessage] | None:
         """With less of the answer, for a judge whose context the prompt does not fit."""

@@ -20,11 +20,10 @@ from agents_loop.judging.prompt import (
     CRITERIA_PLACEHOLDER,
     JudgeSees,
     counters_of,
-    fenced_message,
     render_instructions,
 )
-from agents_loop.judging.shown import earlier_messages
 from agents_loop.judging.trimming import ShownLimits, tighter
+from agents_loop.judging.user_message import user_message
 from agents_loop.judging.verdict import UNKNOWN_GAP
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
@@ -175,17 +174,7 @@ Call exactly one of them, and write nothing else. In doubt, call {CONTINUE_PLACE
             self.ANSWERED_PLACEHOLDER: options.answered_function.name,
         }
         rendered = render_instructions(self._instructions, options.criteria or (), {**names, **counters_of(context)})
-        shown = fenced_message(
-            context.initial_messages,
-            context.last_response,
-            options.new_nonce,
-            sees=options.judge_sees,
-            earlier=earlier_messages(context) if options.judge_sees == "conversation" else (),
-            evidence=context.evidence,
-            closing=self._closing,
-            max_answer_chars=limits.answer,
-            max_conversation_chars=limits.conversation,
-        )
+        shown = user_message(context, options, limits, closing=self._closing)
         return [ChatMessage(ChatRole.SYSTEM, rendered), shown]
 
     def _shorter_messages(self, context: LoopContext, times: int) -> list[ChatMessage] | None:

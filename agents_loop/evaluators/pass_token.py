@@ -16,10 +16,10 @@ from agents_loop.judging.fences import draw_nonce
 from agents_loop.judging.judge_options import check_judge_options
 from agents_loop.judging.pass_token import PassTokenReading, checked_token, read_pass_token
 from agents_loop.judging.policy import JudgeFailurePolicy
-from agents_loop.judging.prompt import JudgeSees, counters_of, fenced_message, fenced_sources
-from agents_loop.judging.shown import earlier_messages
+from agents_loop.judging.prompt import JudgeSees, counters_of, fenced_sources
 from agents_loop.judging.sources import Source, Sources, check_sources, find_sources, sources_now
 from agents_loop.judging.trimming import ShownLimits, tighter
+from agents_loop.judging.user_message import user_message
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
@@ -165,18 +165,7 @@ asked for."""
         if sources is not None and self.SOURCES_PLACEHOLDER in self._instructions:
             values[self.SOURCES_PLACEHOLDER] = fenced_sources(sources, options.new_nonce)
             sources = ()
-        shown = fenced_message(
-            context.initial_messages,
-            context.last_response,
-            options.new_nonce,
-            sees=options.judge_sees,
-            earlier=earlier_messages(context) if options.judge_sees == "conversation" else (),
-            evidence=context.evidence,
-            closing=self._closing,
-            max_answer_chars=limits.answer,
-            max_conversation_chars=limits.conversation,
-            sources=sources,
-        )
+        shown = user_message(context, options, limits, closing=self._closing, sources=sources)
         return [ChatMessage(ChatRole.SYSTEM, fill(self._instructions, values)), shown]
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:

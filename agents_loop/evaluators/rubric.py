@@ -15,7 +15,7 @@ from agents_loop.judging.feedback import FeedbackFilter, screen_feedback, screen
 from agents_loop.judging.fences import draw_nonce
 from agents_loop.judging.judge_options import check_judge_options
 from agents_loop.judging.policy import JudgeFailurePolicy
-from agents_loop.judging.prompt import CRITERIA_PLACEHOLDER, JudgeSees, fenced_message
+from agents_loop.judging.prompt import CRITERIA_PLACEHOLDER, JudgeSees
 from agents_loop.judging.rubric import (
     CriterionResult,
     CriterionVerdict,
@@ -24,8 +24,8 @@ from agents_loop.judging.rubric import (
     read_rubric_reply,
     rubric_format,
 )
-from agents_loop.judging.shown import earlier_messages
 from agents_loop.judging.trimming import ShownLimits, tighter
+from agents_loop.judging.user_message import user_message
 from agents_loop.judging.verdict import UNKNOWN_GAP
 from agents_loop.judging.voting import reaches
 from agents_loop.loop.context import LoopContext
@@ -166,19 +166,7 @@ Please deliver the complete answer, and keep what was right about the last one."
         return self._messages(context, self._limits)
 
     def _messages(self, context: LoopContext, limits: ShownLimits) -> list[ChatMessage]:
-        options = self.options
-        shown = fenced_message(
-            context.initial_messages,
-            context.last_response,
-            options.new_nonce,
-            sees=options.judge_sees,
-            earlier=earlier_messages(context) if options.judge_sees == "conversation" else (),
-            max_answer_chars=limits.answer,
-            max_conversation_chars=limits.conversation,
-            evidence=context.evidence,
-            closing=_CLOSING,
-        )
-        return [self._system, shown]
+        return [self._system, user_message(context, self.options, limits, closing=_CLOSING)]
 
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Ask the judge about the latest response; again, once, if its reply contradicts itself.

@@ -16,11 +16,10 @@ from agents_loop.judging.prompt import (
     CRITERIA_PLACEHOLDER,
     JUDGE_SEES,
     JudgeSees,
-    fenced_message,
     render_instructions,
 )
-from agents_loop.judging.shown import earlier_messages
 from agents_loop.judging.trimming import ShownLimits, tighter
+from agents_loop.judging.user_message import user_message
 from agents_loop.loop.context import LoopContext
 from agents_loop.messages import ChatMessage, ChatRole
 from agents_loop.strategy.detectors import SignalDetector
@@ -109,19 +108,7 @@ rely on the response as it stands, from 0 to 1."""
         return self._messages(context, ShownLimits())
 
     def _messages(self, context: LoopContext, limits: ShownLimits) -> list[ChatMessage]:
-        sees = self.options.judge_sees
-        shown = fenced_message(
-            context.initial_messages,
-            context.last_response,
-            self.options.new_nonce,
-            sees=sees,
-            earlier=earlier_messages(context) if sees == "conversation" else (),
-            evidence=context.evidence,
-            closing=_CLOSING,
-            max_answer_chars=limits.answer,
-            max_conversation_chars=limits.conversation,
-        )
-        return [self._system, shown]
+        return [self._system, user_message(context, self.options, limits, closing=_CLOSING)]
 
     async def detect(self, context: LoopContext) -> IterationSignals:
         """Ask the reviewer.
