@@ -16,11 +16,23 @@ Citations: TypeAlias = Collection[str]
 AllowedCitations: TypeAlias = Citations | Callable[[LoopContext], Citations | Awaitable[Citations]] | Literal["request"]
 
 CITATION_PATTERN: Final = re.compile(
-    r"(?<![\w./\\-])(?P<name>[\w./\\-]{1,200}?)(?:#|\s{0,3}§\s{0,3}|,?\s{1,3}sections?\s{1,3})"
+    r"(?<![\w./\\-])(?P<name>[\w./\\-]{1,200}?)"
+    r"(?P<mark>[^\S\r\n]{0,3}#[^\S\r\n]{0,3}|[,:]?\s{0,3}\(?§{1,2}\s{0,3}|[,:]?\s{1,3}\(?sections?\s{1,3})"
     r"(?P<number>\d{1,6})(?![^\W_])",
     re.IGNORECASE,
 )
-"""`manual#3`; and `docs/manual.md section 3` and `manual §3`, which are other ways to write the same."""
+"""`manual#3`; and `docs/manual.md section 3`, `manual §3` and `manual #3`, which are other ways to write the same."""
+_BETWEEN = r"[^\S\r\n]{0,3}(?:[,;/&+\u2010-\u2015-]|and\b|or\b|to\b){0,2}[^\S\r\n]{0,3}"
+_NEXT_MARKED = re.compile(
+    rf"{_BETWEEN}(?:and\b[^\S\r\n]{{0,3}})?[#§][^\S\r\n]{{0,3}}(\d{{1,6}})(?![^\W_])", re.IGNORECASE
+)
+"""The same source's next: `manual#1, #6`, `manual §1 and §6`."""
+_NEXT_IN_RANGE = re.compile(r"[\u2010-\u2015-](\d{1,6})(?![^\W_])")
+"""`manual#1-6`."""
+_NEXT_IN_LIST = re.compile(
+    r"\s{0,3}(?:[,;&\u2010-\u2015-]|and\b|or\b|to\b)\s{0,3}(?:(?:and|or)\b\s{0,3})?(\d{1,6})(?![^\W_])", re.IGNORECASE
+)
+"""`manual.md sections 1, 2 and 6`: after a plural alone, for "section 1, 6 litres" is no list."""
 _SOURCES_LINE = re.compile(r"^[ \t>*_`#-]{0,12}sources?[*_`]{0,3}:", re.IGNORECASE | re.MULTILINE)
 _WORDS = re.compile(r",?\s*(?:§\s*|\bsections?\s+)(?=\d)", re.IGNORECASE)
 _MOST_NAMED = 20
@@ -41,21 +53,33 @@ def find_citations(
 
     Args:
         text: Any text.
-        pattern: What a citation looks like: its group 1 if it has a group, or else all of it. The default's words
-            (`section 3`) count only after a name that ends in `.md` or is one of `names`, for most words before
-            "section 3" are no name.
+        pattern: What a citation looks like: its group 1 if it has a group, or else all of it. The default's other
+            ways to write one (`section 3`, ` #3`) count only after a name that ends in `.md` or is one of `names`, for
+            most words before "section 3" are no name. Numbers that follow (`manual#1, #6`, `manual#1-6`) are of the
+            same source.
         names: The names of known sources, normalised and without their numbers.
     """
-    found = CITATION_PATTERN.finditer(text) if pattern is CITATION_PATTERN else pattern.finditer(text)
     citations: list[str] = []
-    for each in found:
-        if pattern is not CITATION_PATTERN:
-            citations.append(normalized_citation(each[1 if pattern.groups else 0] or ""))
-            continue
+    if pattern is not CITATION_PATTERN:
+        group = 1 if pattern.groups else 0
+        citations += [normalized_citation(each[group] or "") for each in pattern.finditer(text)]
+        return tuple(dict.fromkeys(citation for citation in citations if citation))
+    for each in CITATION_PATTERN.finditer(text):
         name = normalized_citation(each["name"])
-        if "#" in each[0] or each["name"].lower().endswith(".md") or name in names:
-            citations.append(f"{name}#{each['number']}")
-    return tuple(dict.fromkeys(citation for citation in citations if citation))
+        if name and (each["mark"] == "#" or each["name"].lower().endswith(".md") or name in names):
+            citations += [f"{name}#{number}" for number in _numbers(text, each)]
+    return tuple(dict.fromkeys(citations))
+
+
+def _numbers(text: str, citation: re.Match[str]) -> list[str]:
+    """The numbers that a citation names: mostly one."""
+    is_plural = citation["mark"].rstrip().lower().endswith(("sections", "§§"))
+    ways = (_NEXT_MARKED, _NEXT_IN_LIST if is_plural else _NEXT_IN_RANGE)
+    numbers, end = [citation["number"]], citation.end()
+    while further := next((found for way in ways if (found := way.match(text, end))), None):
+        numbers.append(further[1])
+        end = further.end()
+    return numbers
 
 
 @check_maker

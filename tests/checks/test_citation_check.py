@@ -67,6 +67,45 @@ def test_what_a_citation_is(text, found):
     assert find_citations(text, names=["toaster"]) == found
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "toaster#1, #6",
+        "toaster#1 and #6",
+        "toaster#1#6",
+        "toaster#1-6",
+        "toaster#1\u20136",
+        "toaster §1, and §6",
+        "toaster §§1, 6",
+        "toaster.md sections 1 and 6",
+        "toaster sections 1, or 6",
+        "toaster.md section 1 (see toaster.md, §6)",
+        "toaster#1 and toaster #6",
+        "toaster (section 1), toaster: section 6",
+    ],
+)
+async def test_no_further_number_is_overlooked(text):
+    """Citations: a number that follows a source's is one of the same source, and a stray one is no pass."""
+    assert find_citations(text, names=["toaster"]) == ("toaster#1", "toaster#6")
+    assert "it cites toaster#6" in await problem(text, ["toaster#1"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "by toaster#1, 6 litres",
+        "by toaster section 1, 6 litres",
+        "toaster#1 - 6 litres",
+        "toaster#1 and issue #6",
+        "toaster#1 to 6",
+        "toaster#1\n\n# 6. Parts",
+    ],
+)
+def test_other_numbers_are_no_citations(text):
+    """Citations: a plain number after a citation is the text's own."""
+    assert find_citations(text, names=["toaster"]) == ("toaster#1",)
+
+
 async def test_what_passes():
     """Citation check: each citation is one of the sources."""
     assert await problem("1.2 litres (Kettle.md#1), as toaster#2 says.") is None
