@@ -182,12 +182,13 @@ class GraphEvents:
         inner = outcome.result
         if inner is None:
             return result
-        is_ended_alike = result.stop_reason in _COMPLETE or inner.stop_reason not in _COMPLETE
+        ended = result.stop_reason if outcome.stop_reason is None else StopReason(outcome.stop_reason)
+        is_ended_alike = result.stop_reason in _COMPLETE or ended not in _COMPLETE
         return replace(
             inner,
             run_id=result.run_id,
-            stop_reason=inner.stop_reason if is_ended_alike else result.stop_reason,
-            stop_detail=inner.stop_detail if is_ended_alike else result.stop_detail,
+            stop_reason=ended if is_ended_alike else result.stop_reason,
+            stop_detail=outcome.stop_detail if is_ended_alike else result.stop_detail,
             usage=result.usage,
             duration_s=result.duration_s,
             calls=inner.calls if outcome.attempts == 1 else result.calls,

@@ -188,7 +188,7 @@ class GraphRun:
                 await self._pause(node.retry.backoff_seconds)
 
     async def _attempt(self, node: GraphNode, outcome: NodeOutcome, values: Mapping[str, InputValue]) -> str | None:
-        outcome.result, outcome.output, outcome.stop_reason, outcome.stop_detail = None, "", None, None
+        outcome.stop_reason, outcome.stop_detail = None, None
         loop, message = node.loop(values)
         events: LoopEvents | None = None
         try:
@@ -199,7 +199,7 @@ class GraphRun:
         finally:
             if events is not None and events.result is not None:
                 _take(outcome, events.result)
-        result = outcome.result
+        result = None if events is None else events.result
         assert result is not None  # noqa: S101 - a run that ends has one
         if result.stop_reason in _GIVES_OUTPUT:
             return result.stop_detail
@@ -290,7 +290,8 @@ def exhausted(outcomes: Mapping[str, NodeOutcome]) -> str | None:
 
 
 def _take(outcome: NodeOutcome, result: LoopResult) -> None:
-    outcome.result, outcome.output = result, result.output
+    if result.iterations or outcome.result is None:  # drafts of the attempt before are not lost to one that has none
+        outcome.result, outcome.output = result, result.output
     if outcome.type == "evaluator_loop":
         outcome.stop_reason, outcome.stop_detail = result.stop_reason.value, result.stop_detail
 

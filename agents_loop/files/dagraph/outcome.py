@@ -25,7 +25,7 @@ class NodeOutcome:
     """How its loop ended; nothing of an agent."""
     stop_detail: str | None = None
     result: LoopResult | None = None
-    """Of its latest attempt, if it ran."""
+    """Of its latest attempt that came to a draft; of the first one, if none did."""
     usage: UsageDetails | None = None
     """Of all attempts."""
 

@@ -195,6 +195,25 @@ async def test_a_loop_that_is_retried_begins_anew(write: Write):
     assert len(result.ledger) == 8
 
 
+@pytest.mark.parametrize("is_alone", [True, False])
+async def test_the_drafts_of_an_attempt_outlive_one_that_has_none(write: Write, is_alone: bool):
+    """Finished work is never lost: where the last attempt of a loop has no draft, the one before is what there is."""
+    models = "generator: {model: w, prompt: p}, evaluator: {model: j, prompt: '{{ candidate }}'}"
+    loop = f"- {{id: l, type: evaluator_loop, max_iterations: 3, retry: {{max_attempts: 2}}, {models}}}\n"
+    cast = Cast(w=["draft 1", "draft 2", ValueError("w")], j=[NO, OSError("j")], m=["x"])
+    built = cast.build(write(graph(loop) if is_alone else graph(agent("a"), loop)))
+
+    with pytest.raises(ValueError, match="w") as failure:
+        await run(built)
+
+    result = LoopResult.of(failure.value)
+    assert result is not None
+    assert (result.stop_reason, result.output) == ("failed", "draft 2")
+    assert nodes(result)["l"]["attempts"] == 2
+    assert [each["output"] for each in nodes(result)["l"]["iterations"]] == ["draft 1", "draft 2"]
+    assert len(result.ledger) == (5 if is_alone else 6)
+
+
 async def test_the_wait_before_an_attempt_is_the_file_s(write: Write, monkeypatch: pytest.MonkeyPatch):
     """`backoff_seconds` is waited before each further attempt."""
     from agents_loop.files.dagraph import graph_run
