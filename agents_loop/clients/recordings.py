@@ -95,10 +95,10 @@ class Recordings:
         key, reply = key_of(call), _reply(response)
         self._calls[key] = call
         self._replies.setdefault(key, []).append(reply)
-        line = json.dumps({"key": key, "call": call, "reply": reply}, ensure_ascii=False, default=repr)
+        line = _line({"key": key, "call": call, "reply": reply})
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            _append(self.path, f"{line}\n".encode("utf-8", "replace"))
+            _append(self.path, line)
         except OSError as error:
             if not self._has_failed and self._on_warning is not None:
                 self._on_warning(f"the calls in {str(self.path)!r} are not complete: {error.strerror}; the run goes on")
@@ -129,9 +129,7 @@ class Recordings:
             if not line.strip():
                 continue
             try:
-                fields = json.loads(line)
-                key, call, reply = fields["key"], fields["call"], fields["reply"]
-                _response(reply)
+                key, call, reply = _parts(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError, SessionStateError) as error:
                 if number == len(lines):  # whoever wrote it was ended within the line
                     break
@@ -143,6 +141,28 @@ class Recordings:
             self._replies.setdefault(key, []).append(reply)
         if torn and self._on_warning is not None:
             self._on_warning(f"lines of {str(self.path)!r} broke off ({torn}): these calls are made again")
+
+
+def _parts(fields: Any) -> tuple[str, dict[str, JsonValue], dict[str, Any]]:
+    """The key, call and reply of a line.
+
+    Raises:
+        SessionStateError: The key is another call's: the line was changed, and is an answer to neither.
+    """
+    key, call, reply = fields["key"], fields["call"], fields["reply"]
+    if key != key_of(call):
+        raise SessionStateError("its key is not that of its call, one of them was changed: record it anew")
+    _response(reply)
+    return key, call, reply
+
+
+def _line(fields: Mapping[str, object]) -> bytes:
+    """A line of the file. What UTF-8 can't hold is escaped: replaced, it would be another call when it is read."""
+    try:
+        text = json.dumps(fields, ensure_ascii=False, default=repr).encode()
+    except UnicodeEncodeError:
+        text = json.dumps(fields, default=repr).encode()
+    return text + b"\n"
 
 
 def _append(path: Path, line: bytes) -> None:

@@ -242,6 +242,26 @@ def test_a_line_that_is_no_call_is_an_error_with_its_place(tmp_path: Path, line:
         Recordings.load(path)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("slogan", "poem"), ('"key": "', '"key": "0'), ('"options": {}', '"options": 5')]
+)
+def test_a_call_that_was_changed_is_an_error_with_its_place(tmp_path: Path, old: str, new: str):
+    """A reply is recorded for one call: where key and call differ it is given for neither."""
+    path = tmp_path / "calls.jsonl"
+    ask(recording(path, "tea"))
+    path.write_text(path.read_text("utf-8").replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"calls\.jsonl:1: .*its key is not that of its call"):
+        Recordings.load(path)
+
+
+def test_a_text_that_utf_8_cannot_hold_is_the_same_call_again(tmp_path: Path):
+    """Half a surrogate pair, in a call or a reply, is recorded as it is."""
+    path = tmp_path / "calls.jsonl"
+    asked = "half \ud83d of it"
+    assert ask(recording(path, "\ude00"), asked) == "\ude00"
+    assert ask(RecordedChatClient(None, Recordings.load(path), "m"), asked) == "\ude00"
+
+
 def test_a_file_of_another_kind_is_not_replaced(tmp_path: Path):
     """A slip of the hand costs nobody a file."""
     path = tmp_path / "notes.txt"
