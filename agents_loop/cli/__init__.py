@@ -8,7 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from agents_loop.cli.interrupts import INTERRUPTED, end_at_interrupts, raise_at_interrupts
+from agents_loop.cli.interrupts import (
+    INTERRUPTED,
+    end_at_interrupts,
+    raise_at_interrupts,
+    take_endings_for_interrupts,
+)
 
 _OF_THE_EXTRA = frozenset({"typer", "click", "rich", "jinja2", "yaml"})
 _WRONG_USE = 2
@@ -28,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(arguments)
     try:
         end_at_interrupts()
+        take_endings_for_interrupts()
         return _run(sys.argv[1:], when_loaded=raise_at_interrupts)
     except KeyboardInterrupt:
         return INTERRUPTED

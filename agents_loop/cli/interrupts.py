@@ -1,4 +1,4 @@
-"""What Ctrl-C does to the process of the command."""
+"""What Ctrl-C, and a signal to end, do to the process of the command."""
 
 from __future__ import annotations
 
@@ -25,6 +25,30 @@ def end_at_interrupts() -> None:
 def raise_at_interrupts() -> None:
     """From now on an interrupt is a `KeyboardInterrupt` again, so that the work so far can be shown."""
     _replace(_end, signal.default_int_handler)
+
+
+def take_endings_for_interrupts() -> None:
+    """From now on SIGTERM is an interrupt: `timeout`, a job that is cancelled, a container that is stopped.
+
+    Left to the system it would end the process with all that the work has come to. Only the first one counts: `timeout`
+    sends two, and a second interrupt does not wait for the work to be closed. Where interrupts or endings are not left
+    to Python they stay as they are.
+    """
+    hears = signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _end)
+    if hears and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        with suppress(ValueError):  # not the main thread, which alone is interrupted
+            signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    del frame
+    signal.signal(number, _ignore)
+    signal.raise_signal(signal.SIGINT)
+
+
+def _ignore(number: int, frame: object) -> None:
+    """Not `SIG_IGN`, which the processes that the work starts would inherit."""
+    del number, frame
 
 
 def _replace(old: Callable[..., object], new: Callable[..., object]) -> None:

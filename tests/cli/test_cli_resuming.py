@@ -134,18 +134,18 @@ def test_a_run_that_failed_goes_on_where_it_was(command: Command, script: Script
     assert [call["messages"][0]["contents"][0]["text"] for call in recorded] == ["B of A"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_was_killed_goes_on_where_it_was(
     command: Command, script: Script, server: FaultServer, how: signal.Signals
 ):
-    """kill -9, and Ctrl-C, while a node runs: what was finished is there, and nothing else is taken for finished."""
+    """kill -9, kill, and Ctrl-C, while a node runs: what was finished is there, and nothing else is taken for finished."""
     server.add(Completion(content="A"))
     server.default = Silence()
     with started("--run-id", "one", server=server) as process:
         until_asked(process, server, 2)
         process.send_signal(how)
         process.wait(60)
-        assert process.returncode == (130 if how == signal.SIGINT else -9)
+        assert process.returncode == (-9 if how == signal.SIGKILL else 130)
 
     ran = command(
         "run", "chain.yaml", "-i", "what=it", "--backend", script(*ALL[1:]), "--run-id", "one", "--json", "-q"
@@ -154,6 +154,22 @@ def test_a_run_that_was_killed_goes_on_where_it_was(
     assert (ran.code, ran.json["output"], ran.json["model_calls"]) == (3, "C", 3)
     assert [node["status"] for node in ran.json["nodes"].values()] == ["resumed", "done", "done"]
     assert not list(Path("runs").rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_process_that_is_told_to_end_shows_its_work(server: FaultServer, times: int):
+    """SIGTERM is an interrupt, and a second one is none: the result tells what was done by then."""
+    server.add(Completion(content="A"), Completion(content="B"))
+    server.default = Silence()
+    with started("--json", "-q", server=server) as process:
+        until_asked(process, server, 3)
+        for _ in range(times):
+            process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+
+    result = json.loads(out)
+    assert (process.returncode, result["stop_reason"]) == (130, "cancelled")
+    assert [result["nodes"][name]["output"] for name in "ab"] == ["A", "B"]
 
 
 def test_two_processes_do_not_share_a_run(command: Command, script: Script, server: FaultServer):
