@@ -57,7 +57,9 @@ def _is_token(text: str, token: str) -> bool:
 
 
 def _undressed(text: str) -> str:
-    """The text without list, bold, code and end punctuation around it."""
+    """The text without list, bold, code and end punctuation around it; as it is, if it has more than one line."""
+    if len(text.splitlines()) > 1:
+        return text
     marker = _LIST_MARKER.match(text)
     if marker is not None:
         text = text[marker.end() :].lstrip()

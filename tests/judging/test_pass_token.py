@@ -36,6 +36,8 @@ def test_the_token_passes(reply):
     [
         "NOT ALL CITATIONS SUPPORTED",
         "ALL CITATIONS SUPPORTED except a#1",
+        "```\nALL CITATIONS SUPPORTED",
+        "ALL CITATIONS SUPPORTED\n```",
         "ALL CITATIONS SUPPORTED\nMISSING: a#1",
         "MISSING: a#1\nALL CITATIONS SUPPORTED",
         "ALL CITATIONS SUPPORTED?",
