@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from fault_server import FaultServer
@@ -31,3 +31,18 @@ def server() -> Iterator[FaultServer]:
     """One that speaks OpenAI's API on loopback, with the faults that a test asks for."""
     with FaultServer() as server:
         yield server
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Reports go from process to process as UTF-8, and tests log and show half characters."""
+    report = yield
+    report.sections = [(name, as_utf8(text)) for name, text in report.sections]
+    shown = str(report.longrepr or "")
+    if as_utf8(shown) != shown:
+        report.longrepr = as_utf8(shown)
+    return report
+
+
+def as_utf8(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
