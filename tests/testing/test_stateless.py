@@ -254,7 +254,7 @@ async def test_state_of_a_function_is_found():
         seen.append(context.iteration)
         return False
 
-    with pytest.raises(AssertionError, match=r"'_evaluate\.asked' from 0 to 1"):
+    with pytest.raises(AssertionError, match=r"'function\.asked' from 0 to 1"):
         await assert_evaluator_is_stateless(DelegateLoopEvaluator(counts))
 
     def learns(context):
@@ -262,7 +262,7 @@ async def test_state_of_a_function_is_found():
         learnt = context.iteration
         return False
 
-    with pytest.raises(AssertionError, match=r"'_evaluate\.learnt' from not set to 1"):
+    with pytest.raises(AssertionError, match=r"'function\.learnt' from not set to 1"):
         await assert_evaluator_is_stateless(DelegateLoopEvaluator(learns))
     learnt = None
     with pytest.raises(AssertionError, match="__defaults__"):
