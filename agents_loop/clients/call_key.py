@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from agents_loop.chat_client import ChatOptions, JsonSchemaFormat, ResponseFormat
 from agents_loop.message_json import message_to_json
@@ -44,6 +44,20 @@ def key_of(call: Mapping[str, JsonValue]) -> str:
     """The SHA-256 of what `call_json` gave, as 64 hex digits. The same call has the same key on every machine."""
     text = json.dumps(call, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+class ModelCall(NamedTuple):
+    """A call, with the key that is worked out once."""
+
+    fields: dict[str, JsonValue]
+    """What `call_json` gave."""
+    key: str
+
+    @classmethod
+    def of(cls, model: str, messages: Sequence[ChatMessage], options: ChatOptions | None) -> ModelCall:
+        """The call of a model."""
+        fields = call_json(model, messages, options)
+        return cls(fields, key_of(fields))
 
 
 def _message_json(message: ChatMessage) -> dict[str, JsonValue]:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, ChatResponseUpdate
-from agents_loop.clients.call_key import call_json, key_of
+from agents_loop.clients.call_key import ModelCall
 from agents_loop.clients.recordings import Recordings
-from agents_loop.messages import ChatMessage, JsonValue
+from agents_loop.messages import ChatMessage
 from agents_loop.streams import close_stream
 
 
@@ -73,13 +73,12 @@ class RecordedChatClient(ChatClient):
 
     def _look_up(
         self, messages: Sequence[ChatMessage], options: ChatOptions | None
-    ) -> tuple[dict[str, JsonValue], ChatResponse | None]:
-        call = call_json(self._model, messages, options)
-        key = key_of(call)
-        self._made[key] += 1
-        return call, self._recordings.reply(call, self._made[key])
+    ) -> tuple[ModelCall, ChatResponse | None]:
+        call = ModelCall.of(self._model, messages, options)
+        self._made[call.key] += 1
+        return call, self._recordings.reply(call, self._made[call.key])
 
-    def _asked(self, call: dict[str, JsonValue]) -> ChatClient:
+    def _asked(self, call: ModelCall) -> ChatClient:
         if self.inner is None:
-            raise self._recordings.unknown(call, self._made[key_of(call)])
+            raise self._recordings.unknown(call, self._made[call.key])
         return self.inner

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agents_loop.chat_client import ChatResponse
-from agents_loop.clients.call_key import key_of
+from agents_loop.clients.call_key import ModelCall, key_of
 from agents_loop.errors import AgentsLoopError, ConfigurationError, SessionStateError
 from agents_loop.message_json import message_from_json, message_to_json, usage_to_json
 from agents_loop.messages import JsonValue, UsageDetails
@@ -85,17 +85,17 @@ class Recordings:
     def __len__(self) -> int:
         return sum(map(len, self._replies.values()))
 
-    def reply(self, call: Mapping[str, JsonValue], number: int) -> ChatResponse | None:
+    def reply(self, call: ModelCall, number: int) -> ChatResponse | None:
         """What a call was answered when it was made for the n-th time, counted from 1; `None`: it was not."""
-        replies = self._replies.get(key_of(call), ()) if self._answers else ()
+        replies = self._replies.get(call.key, ()) if self._answers else ()
         return _response(replies[number - 1]) if number <= len(replies) else None
 
-    def add(self, call: dict[str, JsonValue], response: ChatResponse) -> None:
+    def add(self, call: ModelCall, response: ChatResponse) -> None:
         """Write a call and its reply down."""
-        key, reply = key_of(call), _reply(response)
-        self._calls[key] = call
-        self._replies.setdefault(key, []).append(reply)
-        line = _line({"key": key, "call": call, "reply": reply})
+        reply = _reply(response)
+        self._calls[call.key] = call.fields
+        self._replies.setdefault(call.key, []).append(reply)
+        line = _line({"key": call.key, "call": call.fields, "reply": reply})
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             _append(self.path, line)
@@ -104,10 +104,10 @@ class Recordings:
                 self._on_warning(f"the calls in {str(self.path)!r} are not complete: {error.strerror}; the run goes on")
             self._has_failed = True
 
-    def unknown(self, call: Mapping[str, JsonValue], number: int) -> UnknownCallError:
+    def unknown(self, call: ModelCall, number: int) -> UnknownCallError:
         """The error for a call that was not recorded; it says what comes nearest."""
-        model = call["model"]
-        recorded = len(self._replies.get(key_of(call), ()))
+        model = call.fields["model"]
+        recorded = len(self._replies.get(call.key, ()))
         said = f"{self.path} holds no reply for a call to the model {model!r}"
         if recorded:
             return UnknownCallError(f"{said}: it is made for the {number}. time, and was recorded {recorded} time(s)")
@@ -115,7 +115,7 @@ class Recordings:
         if not to_model:
             names = list(dict.fromkeys([str(known["model"]) for known in self._calls.values()]))
             return UnknownCallError(f"{said}: recorded are calls to {', '.join(map(repr, names)) or 'none'}")
-        text = _text(call)
+        text = _text(call.fields)
         nearest = max(to_model, key=lambda known: _likeness(text, _text(known)))
         return UnknownCallError(f"{said}: {_difference(text, _text(nearest))}; record it anew")
 
