@@ -9,7 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import Protocol, Self, Unpack
 
-from agents_loop.chat_client import ChatResponseUpdate
+from agents_loop.chat_client import ChatResponse, ChatResponseUpdate
 from agents_loop.errors import StreamClosedError
 from agents_loop.messages import (
     ChatMessage,
@@ -29,6 +29,25 @@ class AgentResponse(Response):
 
     agent_id: str | None = field(default=None, kw_only=True)
     loop_result: object | None = field(default=None, init=False, compare=False, repr=False)
+
+    @classmethod
+    def from_chat(cls, answer: ChatResponse, messages: list[ChatMessage], *, agent_id: str | None) -> AgentResponse:
+        """A model's answer as the answer of the agent that asked it.
+
+        Args:
+            answer: The model's.
+            messages: Its messages, as the agent gives them; not looked at again.
+            agent_id: The agent's.
+        """
+        response = object.__new__(cls)  # field by field: keywords would cost more than all the rest
+        response.messages = messages
+        response.response_id = answer.response_id
+        response.usage = answer.usage
+        response.finish_reason = answer.finish_reason
+        response.created_at = answer.created_at
+        response.additional_properties = answer.additional_properties
+        response.agent_id, response.loop_result = agent_id, None
+        return response
 
     @classmethod
     def from_updates(cls, updates: Iterable[AgentResponseUpdate]) -> AgentResponse:

@@ -315,6 +315,13 @@ def error_text(messages: Sequence[ChatMessage]) -> str:
     return "; ".join([content.message for content in contents if isinstance(content, ErrorContent)])
 
 
+def only_text(messages: Sequence[ChatMessage]) -> str | None:
+    """The text of what is one message with one text, as most answers are; else `None`."""
+    if len(messages) == 1 and len(contents := messages[0].contents) == 1 and type(only := contents[0]) is TextContent:
+        return only.text
+    return None
+
+
 def join_text(messages: Sequence[ChatMessage]) -> str:
     """The text of several messages: the texts that are not empty, a line break between them."""
     if len(messages) == 1:

@@ -176,14 +176,9 @@ class ChatClientAgent(AIAgent):
 
     def _answer(self, response: ChatResponse) -> AgentResponse:
         name, messages = self.name, response.messages
-        answer = AgentResponse(messages if name is None else [signed(message, name) for message in messages])
-        answer.response_id = response.response_id  # one by one: keywords would cost more than all the rest
-        answer.agent_id = self._id or self.id
-        answer.usage = response.usage
-        answer.finish_reason = response.finish_reason
-        answer.created_at = response.created_at
-        answer.additional_properties = response.additional_properties
-        return answer
+        if name is not None:
+            messages = [signed(message, name) for message in messages]
+        return AgentResponse.from_chat(response, messages, agent_id=self._id or self.id)
 
 
 def _remember(session: AgentSession | None, messages: list[ChatMessage], answer: AgentResponse) -> None:

@@ -280,7 +280,7 @@ Please go on and deliver the complete answer."""
             self.options.on_failure,
             context,
             _read,
-            partial(self._shorter_messages, context),
+            lambda times: self._shorter_messages(context, times),
         )
         if isinstance(reading, NoVerdict):
             return reading.evaluation()

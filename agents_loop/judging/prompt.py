@@ -18,8 +18,9 @@ from agents_loop.judging.shown import (
     shown_messages,
 )
 from agents_loop.judging.sources import Source, labelled_sources, texts_of
+from agents_loop.loop.answer import plain_answer
 from agents_loop.loop.context import LoopContext
-from agents_loop.messages import ChatMessage, ChatRole, TextContent
+from agents_loop.messages import ChatMessage, ChatRole, only_text
 from agents_loop.templates import fill
 
 CRITERIA_PLACEHOLDER: Final = "{criteria}"
@@ -174,7 +175,7 @@ def plain_message(
     Raises:
         ConfigurationError: The nonce source keeps giving what the texts contain.
     """
-    asked, said = _only_text(request), _only_text(judged_messages(response))
+    asked, said = only_text(request), plain_answer(response)
     if asked is None or not said or said.isspace():
         return _plain_pieces(pieces_of(request), pieces_of(judged_messages(response)), new_nonce)
     nonce = new_nonce()
@@ -193,13 +194,6 @@ def _plain_pieces(request: list[Piece], answer: list[Piece], new_nonce: Callable
     before, between, after = _SKELETON
     pieces = [nonce.join(before), *spaced(request), nonce.join(between), *spaced(answer), nonce.join(after)]
     return ChatMessage(ChatRole.USER, joined(pieces))
-
-
-def _only_text(messages: Sequence[ChatMessage]) -> str | None:
-    """The text of what is one message with one text; else `None`."""
-    if len(messages) == 1 and len(contents := messages[0].contents) == 1 and type(only := contents[0]) is TextContent:
-        return only.text
-    return None
 
 
 def _given(response: AgentResponse, sees: JudgeSees) -> list[ShownMessage]:

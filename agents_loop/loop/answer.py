@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents_loop.agent import AgentResponse
-from agents_loop.messages import ChatMessage, ChatRole, join_text
+from agents_loop.messages import ChatMessage, ChatRole, join_text, only_text
 
 _NOT_THE_AGENT = frozenset({ChatRole.SYSTEM, ChatRole.USER, ChatRole.TOOL})
 
@@ -35,6 +35,14 @@ def answer_messages(response: AgentResponse) -> list[ChatMessage]:
     while start > draft and messages[start - 1].role not in _NOT_THE_AGENT:
         start -= 1
     return messages[start:end]
+
+
+def plain_answer(response: AgentResponse) -> str | None:
+    """The text of a response that is one text of the agent's and nothing else, as most are; else `None`."""
+    messages = response.messages
+    if response.loop_result is None and len(messages) == 1 and messages[0].role == "assistant":
+        return only_text(messages)
+    return None
 
 
 def answer_text(response: AgentResponse) -> str:

@@ -18,13 +18,14 @@ def criteria_met(evaluations: Sequence[LoopEvaluation]) -> dict[str, bool]:
     """
     met: dict[str, bool] = {}
     for place, evaluation in enumerate(evaluations):
-        if evaluation.details is not None:
-            _read(evaluation.details, str(place), met)
+        details: object = evaluation.details
+        if isinstance(details, dict) and not _KEYS.isdisjoint(cast("dict[str, Any]", details)):
+            _read(cast("dict[str, Any]", details), str(place), met)
     return met
 
 
 def _read(details: object, place: str, met: dict[str, bool]) -> None:
-    if not isinstance(details, dict) or _KEYS.isdisjoint(cast("dict[str, Any]", details)):
+    if not isinstance(details, dict):
         return
     fields = cast("dict[str, Any]", details)
     for each in _objects(fields.get("criteria")):

@@ -46,20 +46,50 @@ class LoopRun(RunState):
 
     __slots__ = ()
 
-    async def events(self) -> AsyncGenerator[LoopEvent, None]:
+    async def events(self) -> AsyncGenerator[LoopEvent, None]:  # noqa: C901, PLR0912 - the one loop, in one piece
         """Run, and yield each fact as it happens. The result is set however the run ends."""
+        tells, records, judgment = self.tells, self.records, self.judgment
         try:
             yield LoopStarted(self.run_id, self.messages, self.max_iterations)
             question = await begin(self)
             for update in answer_at_hand(self, question) if self.streaming else ():
                 yield update
             if question is not None:
-                for event in accepted(self, question):
-                    yield event
-                return
-            async with aclosing(self._iterations()) as iterations:
-                async for event in iterations:
-                    yield event
+                yield accepted(self, question)
+            is_plain = self.has_phase and not self.metered.is_timed
+            while self.ending is None:
+                response = begin_iteration(self)
+                if response is None:
+                    session = begin_agent(self)
+                    if tells:
+                        yield IterationStarted(self.number, *self.next_input)
+                    if self.streaming:
+                        given: list[AgentResponse] = []
+                        async with aclosing(self._streamed(session, given)) as updates:
+                            async for update in updates:
+                                yield update
+                        response = given[0]
+                    else:
+                        sent = list(self.next_input[0])
+                        work = self.run_agent(sent, session=session, options=self.run_options)
+                        response = await (work if is_plain else self._part(work))
+                    end_agent(self, response)
+                records.append(record_of(self, response))
+                if tells:
+                    yield AgentResponded(self.number, response)
+                context = begin_judgment(self, response)
+                if context is not None:
+                    while judgment.goes_on:
+                        words = judgment.next_words(context)
+                        for evaluation in await (words if is_plain else self._part(words)):
+                            yield EvaluatorDecided(self.number, evaluation)
+                    end_judgment(self, context)
+                    if self.stall is not None:
+                        yield self.stall.event(self.number)
+                        take_step(self, self.stall)
+                if self.ending is None and prepare_next(self):
+                    await self.metered.in_time(self.sessions.replacement())
+            yield stopped(self, self.ending)
         except BaseException as error:
             if self.result is None:
                 end = interrupted(self, error)
@@ -68,44 +98,6 @@ class LoopRun(RunState):
                     if end.response is not None:
                         return
             raise
-
-    async def _iterations(self) -> AsyncGenerator[LoopEvent, None]:  # noqa: C901 - the one loop, in one piece
-        """One iteration after another, until the run ends by itself."""
-        tells, records, judgment = self.tells, self.records, self.judgment
-        is_plain = self.has_phase and not self.metered.is_timed
-        while self.ending is None:
-            response = begin_iteration(self)
-            if response is None:
-                session = begin_agent(self)
-                if tells:
-                    yield IterationStarted(self.number, *self.next_input)
-                if self.streaming:
-                    given: list[AgentResponse] = []
-                    async with aclosing(self._streamed(session, given)) as updates:
-                        async for update in updates:
-                            yield update
-                    response = given[0]
-                else:
-                    sent = list(self.next_input[0])
-                    work = self.run_agent(sent, session=session, options=self.run_options)
-                    response = await (work if is_plain else self._part(work))
-                end_agent(self, response)
-            records.append(record_of(self, response))
-            if tells:
-                yield AgentResponded(self.number, response)
-            context = begin_judgment(self, response)
-            if context is not None:
-                while judgment.goes_on:
-                    words = judgment.next_words(context)
-                    for evaluation in await (words if is_plain else self._part(words)):
-                        yield EvaluatorDecided(self.number, evaluation)
-                end_judgment(self, context)
-                if self.stall is not None:
-                    yield self.stall.event(self.number)
-                    take_step(self, self.stall)
-            if self.ending is None and prepare_next(self):
-                await self.metered.in_time(self.sessions.replacement())
-        yield stopped(self, self.ending)
 
     def _part(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         """A part of the run: its calls are in the ledger, and it ends at the deadline."""

@@ -171,7 +171,7 @@ class MeteredRun:
         phase, meter = self.phase, self.meter
         phase.role, phase.has_usage = "evaluator", False
         self._judged_from = len(meter.calls)
-        if meter.is_guarded:
+        if meter.has_deadline:
             self._check_time()
 
     def _check_time(self) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 from agents_loop.errors import BudgetExceededError
 from agents_loop.loop.answer import answer_text
-from agents_loop.loop.events import EvaluatorDecided, LoopEvent, LoopStopped
+from agents_loop.loop.events import EvaluatorDecided, LoopStopped
 from agents_loop.loop.iteration import complete_record, record_of
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.pausing import keep_waiting, wait
@@ -29,12 +28,12 @@ def stopped(run: RunState, ending: Ending, unfinished: LoopResult | None = None)
     return LoopStopped(run.result, response)
 
 
-def accepted(run: RunState, question: Question) -> Iterator[LoopEvent]:
-    """A person has accepted the answer at hand: the verdict of a run without an iteration of its own."""
+def accepted(run: RunState, question: Question) -> EvaluatorDecided:
+    """A person has accepted the answer at hand: the verdict that ends a run without an iteration of its own."""
     evaluation = question.acceptance()
     run.records.append(IterationRecord(run.number, (), question.response, (evaluation,), None, 0.0))
-    yield EvaluatorDecided(run.number, evaluation)
-    yield stopped(run, (StopReason.SATISFIED, None))
+    run.ending = StopReason.SATISFIED, None
+    return EvaluatorDecided(run.number, evaluation)
 
 
 def interrupted(run: RunState, error: BaseException) -> LoopStopped | None:

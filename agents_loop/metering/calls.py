@@ -50,7 +50,7 @@ def metered(ask: _Whole) -> _Whole:
         seconds = meter.clock() - started
         kept = (phase.role, phase.iteration, response.model_id, client, options, usage, seconds, response.finish_reason)
         if meter.is_guarded or meter.parent is not None:
-            is_known = usage is not None and None not in (usage.input_token_count, usage.output_token_count)
+            is_known = usage and usage.input_token_count is not None and usage.output_token_count is not None
             keep(phase, kept, None if is_known else partial(_sizes, messages, response))
             return response
         meter.calls.append(kept)

@@ -100,7 +100,7 @@ class RunMeter:
         prices: The caller's.
     """
 
-    __slots__ = ("calls", "clock", "is_guarded", "parent", "prices", "spending")
+    __slots__ = ("calls", "clock", "has_deadline", "is_guarded", "parent", "prices", "spending")
 
     def __init__(self, clock: Callable[[], float], prices: Prices | None = None) -> None:
         self.clock = clock
@@ -111,6 +111,8 @@ class RunMeter:
         self.spending: Spending | None = None
         self.is_guarded = self.parent is not None and self.parent.meter.is_guarded
         """Whether a call may not be allowed: this run has a budget, or one around it."""
+        self.has_deadline = self.parent is not None and self.parent.meter.has_deadline
+        """Whether this run, or one around it, has one."""
 
     def guard(
         self, budgets: Sequence[LoopBudget], resumed: Sequence[LoopBudget], earlier: Mapping[str, Any] | None
@@ -127,6 +129,7 @@ class RunMeter:
         """
         self.spending = Spending(budgets, resumed, earlier, self.clock)
         self.is_guarded = True
+        self.has_deadline = self.has_deadline or self.spending.deadline_in_s is not None
         if self.spending.counts_money and not self.prices.given:
             require_list()
 
@@ -213,11 +216,11 @@ def check(phase: Phase) -> None:
     Raises:
         LimitReachedError: It may not.
     """
-    around: Phase | None = phase
-    while around is not None:
-        if around.meter.spending is not None:
-            around.meter.spending.check(around.role)
-        around = around.meter.parent
+    meter = phase.meter
+    if meter.spending is not None:
+        meter.spending.check(phase.role)
+    if meter.parent is not None:
+        check(meter.parent)
 
 
 def begin(phase: Phase, client: Any, options: Any, *, is_passed_on: bool) -> None:
@@ -238,8 +241,7 @@ def begin(phase: Phase, client: Any, options: Any, *, is_passed_on: bool) -> Non
     around: Phase | None = phase
     while around is not None:
         meter = around.meter
-        spending = meter.spending
-        if spending is not None:
+        if (spending := meter.spending) is not None:
             if spending.counts_money:
                 meter.require_price(client, options)
             if not is_passed_on:
@@ -258,21 +260,15 @@ def keep(phase: Phase, call: Call, characters: Characters | None = None) -> None
     Raises:
         ConfigurationError: There is a money budget, and the model that answered has no price.
     """
-    unpriced: Exception | None = None
-    kept, around = call, phase
-    while True:
-        meter = around.meter
-        meter.calls.append(kept)
-        around.has_calls = True
-        if call[5] is not None:
-            around.has_usage = True
-        if meter.spending is not None:
-            unpriced = _charge(around, meter.spending, call, characters) or unpriced
-        if meter.parent is None:
-            break
-        around = meter.parent
-        role: Role = "evaluator" if around.role == "evaluator" else kept[0]
-        kept = (role, around.iteration, *call[2:])
+    meter = phase.meter
+    meter.calls.append(call)
+    phase.has_calls = True
+    if call[5] is not None:
+        phase.has_usage = True
+    unpriced = None if meter.spending is None else _charge(phase, meter.spending, call, characters)
+    if (around := meter.parent) is not None:
+        role: Role = "evaluator" if around.role == "evaluator" else call[0]
+        keep(around, (role, around.iteration, *call[2:]), characters)
     if unpriced is not None:
         raise unpriced
 

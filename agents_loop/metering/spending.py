@@ -48,9 +48,12 @@ class Spent:
 
     def add(self, tokens: tuple[int, int], cost_usd: float) -> None:
         """Add what a call used: its tokens, those of them that came from a cache, and its cost."""
-        self.tokens += tokens[0]
-        self.cached_tokens += tokens[1]
-        self.cost_usd += cost_usd
+        used, cached = tokens
+        self.tokens += used
+        if cached:
+            self.cached_tokens += cached
+        if cost_usd:
+            self.cost_usd += cost_usd
 
     def minus(self, other: Spent) -> Spent:
         """What was spent since."""
@@ -98,6 +101,7 @@ class Spending:
         self.counts_money = any(allowance.budget.max_cost_usd is not None for allowance in self._allowances)
         self._first_to_end = min(self._allowances, key=lambda allowance: allowance.ends_at_s)
         self._deadline = self._started_at + self._first_to_end.ends_at_s
+        self._easy_tokens, self._easy_calls, self._easy_usd = _easy(self._allowances)
         self._on_estimate = next((a.budget.on_estimate for a in self._allowances if a.budget.on_estimate), None)
         self.keeps_back = True
         """Whether there will be a verdict on the answer that the agent is about to give."""
@@ -126,15 +130,14 @@ class Spending:
         """
         if self._deadline != math.inf and self._clock() >= self._deadline:
             raise self.time_is_up()
+        spent = self.spent
+        if spent.tokens < self._easy_tokens and spent.calls < self._easy_calls and spent.cost_usd < self._easy_usd:
+            return
+        mean = self._mean() if role == "agent" and self.keeps_back else _NOTHING
         for allowance in self._allowances:
             budget, before = allowance.budget, allowance.before
-            used = self.spent if before is _NOTHING else self.spent.minus(before)
-            kept = _NOTHING
-            if role == "agent" and self.keeps_back and budget.keeps_back_verdict:
-                if before is _NOTHING and _is_below_half(used, budget):
-                    continue  # all verdicts together have cost no more than that, so one will not
-                kept = self._mean()
-            self._check(budget, used, kept)
+            used = spent if before is _NOTHING else spent.minus(before)
+            self._check(budget, used, mean if budget.keeps_back_verdict else _NOTHING)
 
     def _check(self, budget: LoopBudget, used: Spent, kept: Spent) -> None:
         if budget.max_tokens is not None:
@@ -234,12 +237,19 @@ def _number(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _is_below_half(used: Spent, budget: LoopBudget) -> bool:
-    """Whether no limit of a budget is half used up, or a call short of that."""
+def _easy(allowances: Sequence[Allowance]) -> tuple[float, float, float]:
+    """Below which tokens, calls and US dollars no budget is half used up, a call more counted in.
+
+    All verdicts together have cost no more than what was spent, so there one more will not be too much, and nothing
+    has to be worked out. Of what a resumed run may spend that can't be said: its verdicts were paid for before.
+    """
+    if any(allowance.before is not _NOTHING for allowance in allowances):
+        return 0, 0, 0
+    budgets = [allowance.budget for allowance in allowances]
     return (
-        (budget.max_tokens is None or used.tokens * 2 < budget.max_tokens)
-        and (budget.max_model_calls is None or used.calls * 2 + 1 < budget.max_model_calls)
-        and (budget.max_cost_usd is None or used.cost_usd * 2 < budget.max_cost_usd)
+        min([budget.max_tokens / 2 for budget in budgets if budget.max_tokens is not None], default=math.inf),
+        min([(b.max_model_calls - 1) / 2 for b in budgets if b.max_model_calls is not None], default=math.inf),
+        min([budget.max_cost_usd / 2 for budget in budgets if budget.max_cost_usd is not None], default=math.inf),
     )
 
 
@@ -250,11 +260,11 @@ def tokens_of(usage: UsageDetails | None) -> tuple[int, int] | None:
     """A call's tokens, and the part of them that came from a cache; `None` where they were not reported."""
     if usage is None:
         return None
-    cached = usage.cached_input_token_count or 0
-    if usage.input_token_count is None or usage.output_token_count is None:
+    asked, answered, cached = usage.input_token_count, usage.output_token_count, usage.cached_input_token_count or 0
+    if asked is None or answered is None:
         total = usage.total_token_count
         return None if total is None else (total, min(cached, total))
-    return usage.input_token_count + usage.output_token_count, min(cached, usage.input_token_count)
+    return asked + answered, cached and min(cached, asked)
 
 
 def has_some(usage: UsageDetails) -> bool:

@@ -26,9 +26,9 @@ class SameAnswerSignal(StallSignal):
     def is_alike(self, iterations: Sequence[IterationFacts]) -> bool:
         """Whether all answers are the same."""
         last = iterations[-1]
-        if last.is_blank or not last.says_the_same_as(iterations[-2]):
+        if last.beginning != iterations[-2].beginning or last.is_blank:
             return False
-        return all(last.says_the_same_as(each) for each in iterations[:-2])
+        return all(last.says_the_same_as(each) for each in iterations[:-1])
 
     @property
     def observation(self) -> str:
@@ -109,7 +109,13 @@ class AlternatingAnswersSignal(StallSignal):
     def is_alike(self, iterations: Sequence[IterationFacts]) -> bool:
         """Whether the later half of the answers is among the earlier half."""
         half = len(iterations) // 2
-        earlier, later = iterations[:half], iterations[half:]
+        earlier, beginning = iterations[:half], iterations[-1].beginning
+        for other in earlier:
+            if other.beginning == beginning:
+                break
+        else:
+            return False
+        later = iterations[half:]
         for each in reversed(later):
             if (each.is_blank and not each.is_empty) or not any(each.says_the_same_as(other) for other in earlier):
                 return False

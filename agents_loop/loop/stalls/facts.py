@@ -1,4 +1,4 @@
-"""What stall signals look at: an iteration, as what can be compared. Each fact is found once, when it is needed."""
+"""What stall signals look at: an iteration, as what can be compared. Each fact is found once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from agents_loop.loop.answer import answer_messages, answer_text
+from agents_loop.agent import AgentResponse
+from agents_loop.loop.answer import answer_messages, answer_text, plain_answer
 from agents_loop.loop.best import score_of
 from agents_loop.loop.criteria import criteria_met
 from agents_loop.loop.evaluation import LoopEvaluation
@@ -30,9 +31,9 @@ _SAMPLES: Final = 6
 _SAMPLE_CHARS: Final = 24
 """Texts of which no sample agrees differ in more words than count as few: they need not be taken to pieces."""
 
+_ToolCalls: TypeAlias = list[tuple[str, JsonValue]]
+_NO_CALLS: Final[_ToolCalls] = []
 _NONE: Final = frozenset[str]()
-
-ToolCalls: TypeAlias = list[tuple[str, JsonValue]]
 
 
 class IterationFacts:
@@ -42,22 +43,37 @@ class IterationFacts:
         record: The iteration.
     """
 
-    __slots__ = ("_calls", "_distinct", "_failing", "_words", "beginning", "feedback", "record", "score", "text")
+    __slots__ = (
+        "_distinct",
+        "_words",
+        "beginning",
+        "failing_criteria",
+        "feedback",
+        "record",
+        "score",
+        "text",
+        "tool_calls",
+    )
 
     def __init__(self, record: IterationRecord) -> None:
+        response, evaluations = record.response, record.evaluations
+        plain = plain_answer(response)
         self.record = record
-        self.text = answer_text(record.response).casefold()
+        self.text = (answer_text(response) if plain is None else plain).casefold()
         """The answer's text, in lower case."""
         self.beginning = self.text.split(None, _FIRST_WORDS)[:_FIRST_WORDS]
         """The first words of the answer's text: most answers differ in them already."""
-        self.feedback = _feedback_of(record.evaluations)
+        self.tool_calls = _tool_calls(response) if plain is None else _NO_CALLS
+        """The agent's calls in order, and their results."""
+        self.feedback = _feedback_of(evaluations)
         """The evaluators' feedback, in lower case; empty where there was none."""
-        self.score = score_of(record.evaluations)
+        self.score = score_of(evaluations)
         """The answer's score, if it has one."""
+        met = criteria_met(evaluations)
+        self.failing_criteria = frozenset([name for name, is_met in met.items() if not is_met]) if met else _NONE
+        """The criteria and checks that the answer does not meet."""
         self._words: list[str] | None = None
         self._distinct: frozenset[str] | None = None
-        self._failing: frozenset[str] | None = None
-        self._calls: ToolCalls | None = None
 
     @property
     def is_blank(self) -> bool:
@@ -89,32 +105,6 @@ class IterationFacts:
         messages = answer_messages(self.record.response)
         return [part for each in messages for part in each.contents if isinstance(part, DataContent | UriContent)]
 
-    @property
-    def failing_criteria(self) -> frozenset[str]:
-        """The criteria and checks that the answer does not meet."""
-        if self._failing is None:
-            evaluations = self.record.evaluations
-            if len(evaluations) == 1 and evaluations[0].details is None:
-                self._failing = _NONE
-                return _NONE
-            met = criteria_met(evaluations)
-            self._failing = frozenset([name for name, is_met in met.items() if not is_met])
-        return self._failing
-
-    @property
-    def tool_calls(self) -> ToolCalls:
-        """The agent's calls in order, and their results."""
-        if self._calls is None:
-            calls: ToolCalls = []
-            for message in self.record.response.messages:
-                for part in message.contents:
-                    if isinstance(part, FunctionCallContent):
-                        calls.append((part.name, part.arguments))
-                    elif isinstance(part, FunctionResultContent):
-                        calls.append(("", part.result))
-            self._calls = calls
-        return self._calls
-
     def says_the_same_as(self, other: IterationFacts) -> bool:
         """Whether both answers are the same, but for case and white space."""
         if self.text != other.text:
@@ -134,6 +124,17 @@ class IterationFacts:
         """How many words one of both answers has more often than the other, wherever they stand."""
         words, others = Counter(self.words), Counter(other.words)
         return (words - others).total() + (others - words).total()
+
+
+def _tool_calls(response: AgentResponse) -> _ToolCalls:
+    calls: _ToolCalls = []
+    for message in response.messages:
+        for part in message.contents:
+            if isinstance(part, FunctionCallContent):
+                calls.append((part.name, part.arguments))
+            elif isinstance(part, FunctionResultContent):
+                calls.append(("", part.result))
+    return calls
 
 
 def _feedback_of(evaluations: Sequence[LoopEvaluation]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import groupby
 from typing import NamedTuple
 
 from agents_loop.agent import AIAgent
@@ -51,7 +52,9 @@ class StallWatch:
 
     def __init__(self, policy: StallPolicy) -> None:
         self._policy = policy
-        self._looked_for = [(signal.repeats, signal.is_alike, signal) for signal in policy.signals]
+        rows = groupby(policy.signals, key=lambda signal: signal.repeats)
+        self._looked_for = [(repeats, list(row)) for repeats, row in rows]
+        """The signals in their order; those in a row that look at as many iterations see the same list of them."""
         self._most = max(signal.repeats for signal in policy.signals)
         self._iterations: list[IterationFacts] = []
         self.steps = 0
@@ -69,11 +72,18 @@ class StallWatch:
             del iterations[0]
         iterations.append(IterationFacts(record))
         count = len(iterations)
-        for repeats, is_alike, signal in self._looked_for:
-            if count >= repeats and is_alike(iterations[-repeats:]):
-                step = self._policy.ladder[min(self.steps, len(self._policy.ladder) - 1)]
-                self.steps += 1
-                if isinstance(step, AnotherAgentStep):
-                    iterations.clear()  # what another agent did says nothing of this one
-                return Stall(signal, step)
+        for repeats, row in self._looked_for:
+            if count >= repeats:
+                latest = iterations[-repeats:]
+                for signal in row:
+                    if signal.is_alike(latest):
+                        return self._stall(signal)
         return None
+
+    def _stall(self, signal: StallSignal) -> Stall:
+        """The next step of the ladder."""
+        step = self._policy.ladder[min(self.steps, len(self._policy.ladder) - 1)]
+        self.steps += 1
+        if isinstance(step, AnotherAgentStep):
+            self._iterations.clear()  # what another agent did says nothing of this one
+        return Stall(signal, step)
