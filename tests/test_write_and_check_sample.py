@@ -123,7 +123,7 @@ async def test_the_cases_and_their_file():
 
     checker = ScriptedChatClient(check)
     writer = ScriptedChatClient(lambda messages, options: "I don't know.")
-    loop_file = load_loop_file(SAMPLES / "cited_answers.yaml")
+    loop_file = load_loop_file(SAMPLES / "answers_pass_token.yaml")
     clients = {"writer": writer, "checker": checker}
     report = await JudgeCheck(loop_file, cases, clients.__getitem__).run()
     assert report.passed

@@ -29,7 +29,7 @@ def scholar(name: str) -> ChatClient:
     return ScriptedChatClient(reply, model_id=name)
 
 
-@pytest.mark.parametrize("file", ["answers.yaml", "answers_cited.yaml"])
+@pytest.mark.parametrize("file", ["answers.yaml", "answers_code_check.yaml"])
 async def test_the_right_answers_to_the_samples_questions_are_graded_right(file: str):
     """The sample's files run on its thirty questions, and what the questions call right is right, with its citations."""
     result = await evaluate_file(SAMPLES / file, QUESTIONS, scholar)
@@ -39,7 +39,7 @@ async def test_the_right_answers_to_the_samples_questions_are_graded_right(file:
     assert result.summary.loop.citation_hit_rate == 1.0
 
 
-@pytest.mark.parametrize("file", ["answers.yaml", "answers_cited.yaml"])
+@pytest.mark.parametrize("file", ["answers.yaml", "answers_code_check.yaml"])
 async def test_an_answer_that_says_nothing_is_never_right(file: str):
     """No question of the sample is passed by an empty phrase."""
     result = await evaluate_file(
