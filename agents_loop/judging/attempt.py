@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from agents_loop.failures import FailureCause, cause_of, cause_of_finish
 from agents_loop.judging.policy import DEFAULT_RETRIES, JudgeFailurePolicy
 from agents_loop.messages import ChatMessage, error_text
 from agents_loop.retrying import Attempt
+from agents_loop.time_limits import CallLimit
 
 
 @dataclass(slots=True)
@@ -54,12 +54,12 @@ async def answer_in_time(
     Raises:
         TimeoutError: It did not come in time.
     """
-    limit = asyncio.timeout(limit_s)
+    limit = CallLimit.of_seconds(limit_s)
     try:
         async with limit:
             return await client.get_response(messages, chat_options)
     except TimeoutError as error:
-        if not limit.expired():
+        if not limit.is_over:
             raise
         raise TimeoutError(f"the judge did not answer within {limit_s:g} s") from error
 

@@ -20,6 +20,7 @@ from agents_loop.metering.spending import (
     tokens_of,
     unknown_price,
 )
+from agents_loop.time_limits import is_cut_by_its_caller
 
 T = TypeVar("T")
 
@@ -285,7 +286,8 @@ def keep_failed(
     """Keep a call that raised; one that a budget did not allow was none."""
     if isinstance(error, LimitReachedError):
         return
-    outcome = cause_of(error) if isinstance(error, Exception) else CANCELLED
+    given_up = FailureCause.TIMEOUT if is_cut_by_its_caller() else CANCELLED
+    outcome = cause_of(error) if isinstance(error, Exception) else given_up
     usage = usage_of_error(error) if used is None else used
     keep(phase, (phase.role, phase.iteration, None, client, options, usage, seconds, outcome), characters)
 

@@ -267,7 +267,9 @@ async def test_a_judge_that_does_not_answer_in_time():
     with pytest.raises(TimeoutError, match=r"did not answer within 0\.001 s") as caught:
         await loop.run("x")
     assert len(waits) == 2
-    assert LoopResult.of(caught.value).output == "reply 1"
+    result = LoopResult.of(caught.value)
+    assert result.output == "reply 1"
+    assert [entry.outcome for entry in result.ledger if entry.role == "evaluator"] == ["timeout"] * 3
 
 
 async def test_a_timeout_that_the_client_raised_is_raised_as_it_was():

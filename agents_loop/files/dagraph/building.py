@@ -12,6 +12,7 @@ from agents_loop.evaluators.delegate import DelegateLoopEvaluator
 from agents_loop.files.dagraph.node_prompts import NodePrompts
 from agents_loop.files.dagraph.schema import AgentNode, Budget, Document, EvaluatorLoopNode, Part
 from agents_loop.files.named_client import NamedChatClient, prices_of
+from agents_loop.files.problems import path_text
 from agents_loop.files.prompted.evaluator import PromptedEvaluator
 from agents_loop.files.prompted.generator import PromptedGenerator
 from agents_loop.files.run_settings import Limits, RunSettings
@@ -94,7 +95,7 @@ class NodeBuilder:
             return_best=self.settings.return_best,
         )
         evaluator = PromptedEvaluator(
-            self._client(node.evaluator), prompts.parts["evaluator"], values, options=_options(node.evaluator)
+            self._client(node, "evaluator"), prompts.parts["evaluator"], values, options=_options(node.evaluator)
         )
         return LoopAgent(self._prompted(node, "generator", prompts, values), evaluator, options), message
 
@@ -103,16 +104,18 @@ class NodeBuilder:
     ) -> PromptedGenerator:
         part = node.parts[key]
         return PromptedGenerator(
-            self._client(part), prompts.parts[key], values, options=_options(part), name=node.id, part=key
+            self._client(node, key), prompts.parts[key], values, options=_options(part), name=node.id, part=key
         )
 
-    def _client(self, part: Part) -> ChatClient:
-        asked: list[ChatClient] = []
-        for name in part.all_models:
-            client = self.clients[name]
-            asked.append(
-                client if part.timeout_seconds is None else TimedChatClient(client, part.timeout_seconds, name)
-            )
+    def _client(self, node: AgentNode | EvaluatorLoopNode, key: str) -> ChatClient:
+        part = node.parts[key]
+        asked: list[ChatClient] = [self.clients[name] for name in part.all_models]
+        if part.timeout_seconds is not None:
+            index = next(index for index, each in enumerate(self.document.nodes) if each is node)
+            place = path_text(("nodes", index, *([key] if key else []), "timeout_seconds"))
+            seconds = part.timeout_seconds
+            named = zip(asked, part.all_models, strict=True)
+            asked = [TimedChatClient(client, seconds, name, place) for client, name in named]
         return asked[0] if len(asked) == 1 else FallbackChatClient(*asked)
 
     def _budgets(self, limits: Sequence[tuple[str, Limits]]) -> list[LoopBudget]:

@@ -32,6 +32,7 @@ def check_document(tree: YamlTree) -> tuple[Document | None, list[Problem]]:
         wrong = model_problems(tree, Document, error, messages=_MESSAGES)
     if document is not None:
         wrong += input_problems(tree, document.inputs)
+    wrong += _repeated_models(tree)
     wrong += graph_problems(tree, outline_of(tree.data))
     return document, refused + [problem for problem in wrong if not _is_within(problem.place, unread)]
 
@@ -97,3 +98,29 @@ def _keys_refused(tree: YamlTree, path: PathIn, fields: _Fields, names: frozense
             del fields[name]  # it says nothing
         else:
             yield tree.problem((*path, name), "not supported: take it out", at_key=True)
+
+
+# --- what each part says by itself is right, and both together are not
+
+
+def _repeated_models(tree: YamlTree) -> Iterator[Problem]:
+    """Models in a `fallback_chain` that were asked by then: one that is down is no help to itself (`retry` is)."""
+    nodes = tree.data.get("nodes")
+    for index, node in enumerate(cast("list[Any]", nodes) if isinstance(nodes, list) else []):
+        fields = cast("_Fields", node) if isinstance(node, dict) else {}
+        for keys in ((), ("generator",), ("evaluator",)):
+            part = fields.get(keys[0]) if keys else fields
+            if isinstance(part, dict):
+                yield from _repeated_in(tree, ("nodes", index, *keys), cast("_Fields", part))
+
+
+def _repeated_in(tree: YamlTree, path: PathIn, part: _Fields) -> Iterator[Problem]:
+    chain = part.get("fallback_chain")
+    seen = {part["model"]: "it is the model itself"} if isinstance(part.get("model"), str) else {}
+    for number, name in enumerate(cast("list[Any]", chain) if isinstance(chain, list) else []):
+        if not isinstance(name, str):
+            continue
+        if name in seen:
+            said = f"{name!r} was asked by then ({seen[name]}): take it out; `retry` asks again"
+            yield tree.problem((*path, "fallback_chain", number), said)
+        seen.setdefault(name, f"it is fallback_chain[{number}]")

@@ -12,9 +12,10 @@ from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAg
 from agents_loop.chat_client import ChatClient, ChatOptions
 from agents_loop.errors import BudgetExceededError, ConfigurationError, SessionStateError
 from agents_loop.files.current_node import NODE
+from agents_loop.files.dagraph.error_names import is_named
 from agents_loop.files.dagraph.node_prompts import NodePrompts
 from agents_loop.files.dagraph.outcome import NodeOutcome, OutcomeStatus
-from agents_loop.files.dagraph.schema import EVERY_ERROR, Retry
+from agents_loop.files.dagraph.schema import Retry
 from agents_loop.files.inputs import InputValue
 from agents_loop.files.run_folder import OpenRun
 from agents_loop.loop.agent import LoopAgent, LoopEvents
@@ -302,10 +303,7 @@ def _is_told(node: GraphNode, event: LoopEvent) -> bool:
 
 
 def _is_retried(retry: Retry, error: Exception) -> bool:
-    if isinstance(error, BudgetExceededError):
-        return False
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return EVERY_ERROR in retry.retry_on or not names.isdisjoint(retry.retry_on)
+    return not isinstance(error, BudgetExceededError) and is_named(error, retry.retry_on)
 
 
 def _error_of(task: asyncio.Task[None]) -> BaseException | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from agents_loop.files.dagraph.error_names import EVERY_ERROR, check_error_name
 from agents_loop.files.fields import Closed, Count, InputSpec, Text
 
 DEFAULT_MAX_ITERATIONS = 3
 """What a node without `max_iterations` gets: dagraph's own default is not published; its example says 3."""
 MAX_ATTEMPTS = 20
-EVERY_ERROR = "*"
 
 
 class Budget(Closed):
@@ -30,7 +30,7 @@ class Retry(Closed):
     """How often it is run at most."""
     backoff_seconds: Annotated[float, Field(ge=0, le=3600)] = 0
     """How long is waited before each further attempt."""
-    retry_on: list[Text] = Field(default_factory=lambda: [EVERY_ERROR])
+    retry_on: list[Annotated[Text, AfterValidator(check_error_name)]] = Field(default_factory=lambda: [EVERY_ERROR])
     """Names of exceptions, or of those that they derive from; `*`: any."""
 
 

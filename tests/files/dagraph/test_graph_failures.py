@@ -269,17 +269,48 @@ async def test_a_rejected_call_is_not_taken_elsewhere(write: Write):
     assert len(cast.clients["m2"].calls) == 0
 
 
+async def hang(messages: Any, options: Any) -> str:
+    await asyncio.Event().wait()
+    return ""
+
+
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_a_call_that_takes_too_long_goes_to_the_next_model(write: Write, streaming: bool):
     """`timeout_seconds` bounds each call; one that timed out falls on the next model of the chain."""
-
-    async def hang(messages: Any, options: Any) -> str:
-        await asyncio.Event().wait()
-        return ""
 
     text = graph(agent("a", "timeout_seconds: 0.001", "fallback_chain: [m2]"))
     result, _ = await run(Cast(m=hang, m2=["there"]).build(write(text)), streaming=streaming)
     assert result.output == "there"
 
-    with pytest.raises(TimeoutError, match=r"^'m' did not answer within 0.001 s$"):
-        await run(Cast(m=hang).build(write(graph(agent("a", "timeout_seconds: 0.001")))), streaming=streaming)
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("part", ["", "generator", "evaluator"])
+async def test_a_call_that_was_cut_is_told_as_a_timeout(write: Write, part: str, streaming: bool):
+    """`timeout_seconds`: the error names the field and what to do, and the ledger says `timeout`, not `cancelled`."""
+    parts = {
+        each: f"{{model: {'m' if each == part else 'n'}, {'timeout_seconds: 0.001, ' if each == part else ''}prompt: p}}"
+        for each in ("generator", "evaluator")
+    }
+    loop = f"- {{id: a, type: evaluator_loop, generator: {parts['generator']}, evaluator: {parts['evaluator']}}}\n"
+    nodes_before = agent("first", model="n")
+    text = graph(nodes_before, loop if part else agent("a", "timeout_seconds: 0.001"))
+
+    with pytest.raises(TimeoutError) as failure:
+        await run(Cast(m=hang, n=["x", "x"]).build(write(text)), streaming=streaming)
+
+    place = f"nodes[1].{part}.timeout_seconds" if part else "nodes[1].timeout_seconds"
+    said = f"{place}: the model 'm' did not answer within 0.001 s: allow more, or add another model to fallback_chain"
+    assert str(failure.value) == said
+    result = LoopResult.of(failure.value)
+    assert result is not None
+    assert [entry.outcome for entry in result.ledger if entry.model_id == "m"] == ["timeout"]
+    assert result.stop_detail == f"node 'a': CallTimeoutError: {said}"
+
+
+async def test_a_call_that_the_deadline_ends_is_no_timeout_of_its_own(write: Write):
+    """`timeout_seconds`: a call under way at the run's deadline is `cancelled`, though it was bounded too."""
+    built = Cast(m=hang).build(write(graph(agent("a", "timeout_seconds: 1000"))), deadline_s=0.01)
+
+    result, _ = await run(built)
+
+    assert (result.stop_reason, [entry.outcome for entry in result.ledger]) == ("deadline", ["cancelled"])
