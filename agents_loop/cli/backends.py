@@ -21,7 +21,8 @@ from agents_loop.metering.prices import ModelPrice, PriceList, Prices
 Kind: TypeAlias = Literal["openai", "azure", "local", "scripted"]
 
 _FORMS = "openai[:MODEL], azure[:DEPLOYMENT], local[:NAME or /path.gguf], scripted:FILE"
-_FREE = ModelPrice(input_usd_per_million=0, output_usd_per_million=0)
+FREE = ModelPrice(input_usd_per_million=0, output_usd_per_million=0)
+"""What a model costs that nobody is paid for."""
 _WITH_A_PATH = ("local", "scripted")
 """Their argument may be a path, whose bytes are the file system's."""
 
@@ -69,13 +70,24 @@ class Route:
             raise ConfigurationError(f"--model {text!r} must be NAME=SPEC, such as 'claude-*=openai:gpt-5-mini'")
         return cls(as_utf8(pattern, f"--model {text!r}"), Spec.parse(spec))
 
+    def matches(self, model: str) -> bool:
+        """Whether a model's name is the pattern, or one of the glob's."""
+        return model == self.pattern or fnmatchcase(model, self.pattern)
+
+
+def spec_for(model: str, routes: Sequence[Route]) -> Spec | None:
+    """The backend of a model's name: an exact name comes before a glob, then the order given counts."""
+    matching = [route for route in routes if route.matches(model)]
+    exact = [route for route in matching if route.pattern == model]
+    return next((route.spec for route in [*exact, *matching]), None)
+
 
 class Backends:
     """Gives the client of each model name.
 
     Args:
         default: The SPEC of `--backend`, if there is one; otherwise the environment decides, and a notice says how.
-        routes: The `NAME=SPEC` of `--model`: an exact name comes before a glob, then the order given counts.
+        routes: The `NAME=SPEC`s of `--model`.
         on_notice: Hears which backend was chosen.
         local_client: Makes the client of a local model.
         prices: The caller's.
@@ -127,9 +139,9 @@ class Backends:
         self._clients[model] = (spec, client)
         known = PriceList(self.prices)
         if spec is not None and spec.kind == "local" and known.given_for((model,)) is None:
-            self.prices |= {model: _FREE, client.model_id: _FREE}
+            self.prices |= {model: FREE, client.model_id: FREE}
         elif (spec is None or spec.kind == "scripted") and known.cost_of((model,)) is None:
-            self.prices[model] = _FREE
+            self.prices[model] = FREE
         return client
 
     def kind_of(self, model: str | None) -> str | None:
@@ -156,11 +168,7 @@ class Backends:
         return of_models + of_prices
 
     def _unused_routes(self) -> list[str]:
-        return [
-            route.pattern
-            for route in self._routes
-            if not any(name == route.pattern or fnmatchcase(name, route.pattern) for name in self._clients)
-        ]
+        return [route.pattern for route in self._routes if not any(map(route.matches, self._clients))]
 
     def _unused_prices(self) -> list[str]:
         models = [(name, client.model_id) for name, (_, client) in self._clients.items()]
@@ -184,11 +192,9 @@ class Backends:
         return client
 
     def _spec_for(self, model: str) -> Spec:
-        exact = [route.spec for route in self._routes if route.pattern == model]
-        matching = [route.spec for route in self._routes if fnmatchcase(model, route.pattern)]
-        found = [*exact, *matching]
-        if found:
-            return found[0]
+        found = spec_for(model, self._routes)
+        if found is not None:
+            return found
         if self._default is None:
             self._default, why = _from_environment()
             self._on_notice(f"backend: {self._default.kind} ({why}); --backend chooses another")

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents_loop.chat_client import ChatClient
-from agents_loop.cli.backends import Backends
 from agents_loop.cli.eval_progress import EvalProgress, choose_progress
 from agents_loop.cli.eval_text import comparison_text, projection_table, result_text
 from agents_loop.cli.exit_codes import ExitCode
 from agents_loop.cli.explaining import explain
+from agents_loop.cli.file_request import FileRequest
 from agents_loop.cli.interrupts import KeptWork
-from agents_loop.cli.local_models import local_client
-from agents_loop.cli.option_values import parse_inputs, parse_prices
-from agents_loop.cli.projecting import Pricing
+from agents_loop.cli.option_values import parse_inputs
 from agents_loop.cli.streams import say_error, write_out
 from agents_loop.cli.text import one_line, redact
 from agents_loop.errors import ConfigurationError
@@ -37,34 +35,23 @@ _ONE_AT_A_TIME = ("local", "scripted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvalRequest:
-    """What the command line asks for."""
+class EvalRequest(FileRequest):
+    """What the command line asks for, to evaluate a file or to show a result."""
 
-    file: Path
     questions: Path | None = None
     question_input: str = "question"
-    inputs: Sequence[str] = ()
-    backend: str | None = None
-    models: Sequence[str] = ()
-    prices: Sequence[str] = ()
-    max_iterations: int | None = None
-    return_best: bool = False
-    allow_imports: bool = False
     grader: str | None = None
     grader_max_output_tokens: int | None = None
     kinds: Sequence[str] = ()
     limit: int | None = None
     concurrency: int | None = None
     budget_tokens: int | None = None
-    max_cost_usd: float | None = None
     cache_dir: Path | None = None
     review_seed: int = 0
     allow_stub: bool = False
     against: Path | None = None
     out: Path | None = None
     dry: bool = False
-    as_json: bool = False
-    quiet: bool = False
 
     def options(
         self, prices: dict[str, ModelPrice], progress: EvalProgress | None = None, concurrency: int = 1
@@ -120,13 +107,7 @@ def _run(request: EvalRequest, questions_file: Path, old: EvalResult | None) -> 
     loop_file = load_loop_file(request.file)
     questions = load_questions(questions_file)
     progress = choose_progress(quiet=request.quiet)
-    backends = Backends(
-        request.backend,
-        request.models,
-        on_notice=progress.notice,
-        local_client=local_client,
-        prices=parse_prices(request.prices),
-    )
+    backends = request.backends(progress.notice)
     chosen = chosen_questions(questions, request.options({}))
     graders = [request.grader or next(iter(loop_file.models), "grader")] if has_rubric(chosen) else []
     clients: dict[str, ChatClient] = {name: backends.client_for(name) for name in [*loop_file.models, *graders]}
@@ -223,7 +204,7 @@ def _say_what_is_wrong(result: EvalResult) -> None:
 def _project(request: EvalRequest, questions_file: Path) -> int:
     loop_file = load_loop_file(request.file)
     questions = load_questions(questions_file)
-    pricing = Pricing(loop_file, request.backend, request.models, parse_prices(request.prices))
+    pricing = request.pricing(loop_file)
     found = asyncio.run(
         project_evaluation(
             loop_file,

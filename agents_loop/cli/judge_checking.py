@@ -10,8 +10,7 @@ from agents_loop.cli.display import PlainDisplay, QuietDisplay
 from agents_loop.cli.exit_codes import ExitCode
 from agents_loop.cli.explaining import debug_text, explain
 from agents_loop.cli.interrupts import KeptWork
-from agents_loop.cli.local_models import local_client
-from agents_loop.cli.option_values import parse_inputs, parse_prices
+from agents_loop.cli.option_values import parse_inputs
 from agents_loop.cli.running import RunRequest
 from agents_loop.cli.streams import say_error, write_err, write_out
 from agents_loop.cli.tables import render_table
@@ -41,13 +40,7 @@ def check_judge(request: RunRequest, cases_file: Path, *, repeats: int, min_agre
     options = JudgeCheckOptions(
         repeats=repeats, min_agreement=min_agreement, on_progress=lambda text: display.notice(redact(text))
     )
-    backends = Backends(
-        request.backend,
-        request.models,
-        on_notice=display.notice,
-        local_client=local_client,
-        prices=parse_prices(request.prices),
-    )
+    backends = request.backends(display.notice)
     check = JudgeCheck(
         loop_file,
         cases,

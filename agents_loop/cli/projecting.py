@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 
-from agents_loop.cli.backends import Route, Spec
 from agents_loop.cli.exit_codes import ExitCode
-from agents_loop.cli.option_values import parse_inputs, parse_prices
+from agents_loop.cli.option_values import parse_inputs
 from agents_loop.cli.running import RunRequest
 from agents_loop.cli.streams import write_out
 from agents_loop.cli.tables import render_table
 from agents_loop.cli.text import one_line
-from agents_loop.files import LoopFile, RunSettings, load_loop_file
+from agents_loop.files import RunSettings, load_loop_file
 from agents_loop.files.counting import counted
 from agents_loop.files.projection import ProjectedCall, Projection, project
-from agents_loop.metering.prices import ModelPrice, PriceList
 
 _MOST_ROWS = 40
-_FREE = ModelPrice(input_usd_per_million=0, output_usd_per_million=0)
 
 
 def project_file(request: RunRequest) -> int:
@@ -30,7 +25,7 @@ def project_file(request: RunRequest) -> int:
         ConfigurationError: Wrong use.
     """
     loop_file = load_loop_file(request.file)
-    pricing = Pricing(loop_file, request.backend, request.models, parse_prices(request.prices))
+    pricing = request.pricing(loop_file)
     settings = RunSettings(
         max_iterations=request.max_iterations,
         max_tokens=request.max_tokens,
@@ -43,40 +38,6 @@ def project_file(request: RunRequest) -> int:
     found = asyncio.run(project(loop_file, inputs, settings, model_ids=pricing.model_ids))
     write_out(f"{json.dumps(found.to_json(), ensure_ascii=False)}\n" if request.as_json else projection_text(found))
     return ExitCode.SATISFIED
-
-
-class Pricing:
-    """By what models are priced that are not called: by the model that the options name, or by the file's name.
-
-    Args:
-        loop_file: The file.
-        backend: The SPEC of `--backend`.
-        models: The `NAME=SPEC`s of `--model`.
-        prices: Those of `--price`.
-
-    Raises:
-        ConfigurationError: A SPEC is none.
-    """
-
-    def __init__(
-        self, loop_file: LoopFile, backend: str | None, models: Sequence[str], prices: Mapping[str, ModelPrice]
-    ) -> None:
-        self.prices = dict(prices)
-        """The given ones, and those of local models, for which nobody is paid."""
-        self.model_ids: dict[str, str] = {}
-        """What stands for a name of the file."""
-        routes = [Route.parse(route) for route in models]
-        default = None if backend is None else Spec.parse(backend)
-        for name in loop_file.models:
-            self._add(name, _spec_for(name, routes) or default)
-
-    def _add(self, name: str, spec: Spec | None) -> None:
-        if spec is None:
-            return
-        if spec.kind in ("openai", "azure"):
-            self.model_ids[name] = spec.argument or name
-        elif PriceList(self.prices).given_for((name,)) is None and spec.kind == "local":
-            self.prices[name] = _FREE
 
 
 def projection_text(projection: Projection) -> str:
@@ -108,8 +69,3 @@ def _row(call: ProjectedCall) -> tuple[str, ...]:
 
 def _number(number: int | None) -> str:
     return "unknown" if number is None else f"{number:,}"
-
-
-def _spec_for(name: str, routes: Sequence[Route]) -> Spec | None:
-    exact = [route.spec for route in routes if route.pattern == name]
-    return next(iter([*exact, *[route.spec for route in routes if fnmatchcase(name, route.pattern)]]), None)

@@ -14,8 +14,8 @@ from agents_loop.cli.backends import Backends
 from agents_loop.cli.display import Display, choose_display
 from agents_loop.cli.exit_codes import OF_STOP_REASON, ExitCode
 from agents_loop.cli.explaining import debug_text, explain
-from agents_loop.cli.local_models import local_client
-from agents_loop.cli.option_values import parse_inputs, parse_prices
+from agents_loop.cli.file_request import FileRequest
+from agents_loop.cli.option_values import parse_inputs
 from agents_loop.cli.people import AskPerson, person_at_terminal
 from agents_loop.cli.streams import say_error, write_err, write_out
 from agents_loop.cli.text import as_utf8, one_line, redact, redact_details
@@ -32,27 +32,16 @@ _APPROVING = "this command can't approve it: give the agent an auto_approve in t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """What the command line asks for."""
+class RunRequest(FileRequest):
+    """What the command line asks for, to run a file or to check its judge."""
 
-    file: Path
-    inputs: Sequence[str] = ()
-    backend: str | None = None
-    models: Sequence[str] = ()
-    max_iterations: int | None = None
     max_tokens: int | None = None
-    max_cost_usd: float | None = None
-    prices: Sequence[str] = ()
     deadline_s: float | None = None
-    return_best: bool = False
     run_id: str | None = None
     runs_dir: Path | None = None
     record: Path | None = None
     replay: Path | None = None
     trace: Path | None = None
-    as_json: bool = False
-    quiet: bool = False
-    allow_imports: bool = False
     debug: bool = False
 
     def folder(self) -> RunFolder | None:
@@ -105,15 +94,7 @@ def run_file(request: RunRequest) -> int:
     if folder is not None and not loop_file.can_resume:
         raise ConfigurationError("--run-id and --runs-dir are for files in dagraph's format: others can't be resumed")
     display = choose_display(quiet=request.quiet)
-    backends = Backends(
-        request.backend,
-        request.models,
-        on_notice=display.notice,
-        local_client=local_client,
-        prices=parse_prices(request.prices),
-        record=request.record,
-        replay=request.replay,
-    )
+    backends = request.backends(display.notice, record=request.record, replay=request.replay)
     built = loop_file.build(inputs, backends.client_for, request.settings(backends, display, folder))
     _give_notices(display, loop_file, inputs, backends)
     if folder is not None:
