@@ -125,7 +125,8 @@ class LiveDisplay(Display):
             case LoopStarted():
                 self._max_iterations = event.max_iterations
             case IterationStarted():
-                screen.line(f"── iteration {event.number} of at most {self._max_iterations}", "bold cyan")
+                most = max(self._max_iterations, event.number)  # a person's answer at the cap raises it
+                screen.line(f"── iteration {event.number} of at most {most}", "bold cyan")
                 screen.wait("writing")
             case AgentUpdated():
                 screen.write(printable(event.update.text))

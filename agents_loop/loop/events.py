@@ -19,6 +19,7 @@ class LoopStarted:
     messages: tuple[ChatMessage, ...]
     """The caller's."""
     max_iterations: int
+    """The cap that is set. A person's answer to a question that was asked at the cap raises it by one."""
 
 
 @dataclass(slots=True)

@@ -32,7 +32,6 @@ async def begin(run: RunState) -> Question | None:
         run.next_input = _answered(run, run.question, given)
         if run.options.fresh_context_per_iteration:
             await metered.in_time(run.sessions.replacement())
-        run.number = min(run.number, run.max_iterations - 1)
     return None
 
 
@@ -66,7 +65,12 @@ def _resume(run: RunState) -> int:
         agent = run.stalls.agent
         if agent is not None:
             run.use(agent)
-    return pending.iteration if run.question else min(pending.iteration, run.max_iterations - 1)
+    number = pending.iteration
+    is_complete = run.question is not None or pending.stopped is not None
+    if number >= run.max_iterations and not is_complete:
+        number -= 1  # its answer waits for a person's word, and is the one to come
+    run.max_iterations = max(run.max_iterations, number + 1)
+    return number
 
 
 def _answered(

@@ -14,6 +14,7 @@ from agents_loop import (
     EvidenceLoopEvaluator,
     LoopAgent,
     LoopAgentOptions,
+    LoopContext,
     LoopEvaluation,
     LoopResult,
     PanelLoopEvaluator,
@@ -197,9 +198,14 @@ async def test_a_failed_attempt_can_be_repeated(invoke: Way):
 
 
 async def test_an_answer_at_the_cap(invoke: Way):
-    """A person who answers at the cap gets the iteration that they asked for, as one who approves does."""
-    agent = RecordingAgent()
-    evaluator = DelegateLoopEvaluator(lambda context: ASK if context.last_response.text == "reply 1" else "more")
+    """Law 4: a person who answers a question at the cap raises it by one, so no two iterations have one number."""
+    agent, seen = RecordingAgent(), list[tuple[int, int]]()
+
+    def evaluate(context: LoopContext) -> LoopEvaluation | str:
+        seen.append((context.iteration, context.max_iterations))
+        return ASK if context.last_response.text == "reply 1" else "more"
+
+    evaluator = DelegateLoopEvaluator(evaluate)
     loop = LoopAgent(agent, evaluator, LoopAgentOptions(max_iterations=1, evaluate_final_iteration=True))
     result = LoopResult.of(await invoke(loop))
     assert result is not None
@@ -209,6 +215,26 @@ async def test_an_answer_at_the_cap(invoke: Way):
 
     assert ended is not None
     assert (ended.stop_reason, ended.output) == (StopReason.MAX_ITERATIONS, "reply 2")
+    assert ended.stop_detail is not None
+    assert ended.stop_detail.startswith("2 of 2 iterations")
+    assert [record.number for record in ended.iterations] == [2]
+    assert seen == [(1, 1), (2, 2)]
+
+
+async def test_a_cap_that_was_lowered_meanwhile(invoke: Way):
+    """Law 4: where a run goes on under a lower cap, its count goes on too: one more iteration, under the next number."""
+    agent = RecordingAgent()
+    words = ["more", "more", ASK, "more", "more"]
+    long = LoopAgent(agent, says(*words[:3]), LoopAgentOptions(max_iterations=9))
+    short = LoopAgent(agent, says(*words[3:]), LoopAgentOptions(max_iterations=2))
+    result = LoopResult.of(await invoke(long))
+    assert result is not None
+
+    ended = LoopResult.of(await invoke(short, "2024", session=result.session))
+
+    assert ended is not None
+    assert [record.number for record in ended.iterations] == [4]
+    assert (ended.stop_reason, ended.stop_detail) == (StopReason.MAX_ITERATIONS, "4 of 4 iterations")
 
 
 @pytest.mark.parametrize(
