@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 JsonValue: TypeAlias = Any
 """A value that `json.dumps` writes: None, bool, int, float, str, a list of these, or a dict with str keys."""
@@ -24,11 +24,16 @@ class ChatRole(StrEnum):
     TOOL = "tool"
 
 
+_MOST: Final = 2**63 - 1
+"""The most tokens that a provider can mean: the largest number of 64 bits with a sign."""
+
+
 @dataclass(slots=True)
 class UsageDetails:
     """Token counts as the provider reported them. `None` means: not reported.
 
-    A negative number counts nothing: it becomes `None`, so that no budget and no sum gets smaller by a call.
+    What counts nothing becomes `None`: a negative number, so that no budget and no sum gets smaller by a call, and one
+    that 64 bits do not hold, with which no cost can be worked out.
     """
 
     input_token_count: int | None = None
@@ -42,29 +47,31 @@ class UsageDetails:
     """Further counters under the provider's own names."""
 
     def __post_init__(self) -> None:
-        if (self.input_token_count or 0) < 0:  # one by one: usages are made and added on the hot path
+        if (count := self.input_token_count) and not 0 < count <= _MOST:  # one by one: usages are made on the hot path
             self.input_token_count = None
-        if (self.output_token_count or 0) < 0:
+        if (count := self.output_token_count) and not 0 < count <= _MOST:
             self.output_token_count = None
-        if (self.total_token_count or 0) < 0:
+        if (count := self.total_token_count) and not 0 < count <= _MOST:
             self.total_token_count = None
-        if (self.cached_input_token_count or 0) < 0:
+        if (count := self.cached_input_token_count) and not 0 < count <= _MOST:
             self.cached_input_token_count = None
-        if (self.reasoning_token_count or 0) < 0:
+        if (count := self.reasoning_token_count) and not 0 < count <= _MOST:
             self.reasoning_token_count = None
 
     def __add__(self, other: UsageDetails) -> UsageDetails:
         """Add counter by counter, into a new object. A counter that neither side reported stays `None`."""
         if not isinstance(other, UsageDetails):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
-        return UsageDetails(
-            _add(self.input_token_count, other.input_token_count),
-            _add(self.output_token_count, other.output_token_count),
-            _add(self.total_token_count, other.total_token_count),
-            _add(self.cached_input_token_count, other.cached_input_token_count),
-            _add(self.reasoning_token_count, other.reasoning_token_count),
-            _add_counts(self.additional_counts, other.additional_counts),
-        )
+        total = object.__new__(
+            UsageDetails
+        )  # what is added was looked at when it was made, and a sum may be any number
+        total.input_token_count = _add(self.input_token_count, other.input_token_count)
+        total.output_token_count = _add(self.output_token_count, other.output_token_count)
+        total.total_token_count = _add(self.total_token_count, other.total_token_count)
+        total.cached_input_token_count = _add(self.cached_input_token_count, other.cached_input_token_count)
+        total.reasoning_token_count = _add(self.reasoning_token_count, other.reasoning_token_count)
+        total.additional_counts = _add_counts(self.additional_counts, other.additional_counts)
+        return total
 
 
 def _add(a: int | None, b: int | None) -> int | None:

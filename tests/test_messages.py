@@ -303,3 +303,13 @@ def test_a_count_below_zero_is_none():
     usage = UsageDetails(-1, 0, -2, -3, -4, {"audio": 1})
     assert usage == UsageDetails(None, 0, additional_counts={"audio": 1})
     assert UsageDetails(5) + UsageDetails(-3) == UsageDetails(5)
+
+
+@pytest.mark.parametrize("count", [2**63, 10**400, float("inf"), float("nan")])
+def test_a_count_that_no_provider_can_mean_is_none(count: Any):
+    """Usage: what 64 bits do not hold counts nothing; a sum of counts that they do hold is what it is."""
+    assert UsageDetails(count, 0, count, count, count, {"audio": 1}) == UsageDetails(
+        None, 0, additional_counts={"audio": 1}
+    )
+    most = UsageDetails(2**63 - 1)
+    assert (most + most).input_token_count == sum([most.input_token_count or 0] * 2)

@@ -6,6 +6,7 @@ network is used.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -39,8 +40,8 @@ class ModelPrice:
                 continue
             if not isinstance(price, int | float) or isinstance(price, bool):
                 raise TypeError(f"{name} must be a number, not {price!r}")
-            if not 0 <= price < float("inf"):
-                raise ConfigurationError(f"{name} must be at least 0, not {price!r}")
+            if not 0 <= price <= sys.float_info.max:  # a larger int is no float
+                raise ConfigurationError(f"{name} must be at least 0, not {price!r:.40}, and a finite number")
 
     def cost_usd(self, usage: UsageDetails) -> float | None:
         """What a call cost; `None` if its input or its output was not reported."""
