@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse, FinishReason
 from agents_loop.errors import ConfigurationError
+from agents_loop.file_kinds import why_not_read
 from agents_loop.files.counting import counted
 from agents_loop.ids import new_id
 from agents_loop.messages import ChatMessage, ChatRole, Content, FunctionCallContent, TextContent, UsageDetails
@@ -83,6 +84,8 @@ class Script:
 
 
 def _read(path: Path) -> list[_Line]:
+    if why := why_not_read(path):
+        raise ConfigurationError(f"{path}: the scripted replies can't be read: {why}")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:

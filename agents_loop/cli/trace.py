@@ -12,6 +12,7 @@ from typing import assert_never
 
 from agents_loop.cli.text import redact, redact_details
 from agents_loop.errors import ConfigurationError
+from agents_loop.file_kinds import why_not_written
 from agents_loop.loop.answer import answer_text
 from agents_loop.loop.events import (
     AgentResponded,
@@ -49,6 +50,8 @@ class TraceWriter:
         self._path = path
         self._on_warning = on_warning
         self._clock = clock
+        if why := why_not_written(path):
+            raise ConfigurationError(f"--trace {str(path)!r} can't be written: {why}")
         try:
             _require_trace(path)
             self._file = path.open("w", encoding="utf-8", errors="replace", newline="\n")

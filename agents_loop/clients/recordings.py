@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from agents_loop.chat_client import ChatResponse
 from agents_loop.clients.call_key import ModelCall, key_of
 from agents_loop.errors import AgentsLoopError, ConfigurationError, SessionStateError
+from agents_loop.file_kinds import why_not_read
 from agents_loop.message_json import message_from_json, message_to_json, usage_to_json
 from agents_loop.messages import JsonValue, UsageDetails
 
@@ -61,6 +62,8 @@ class Recordings:
         Raises:
             ConfigurationError: It can't be written, or holds something else than recorded calls.
         """
+        if why := why_not_read(path):
+            raise ConfigurationError(f"{path}: calls can't be recorded there: {why}")
         try:
             if path.is_file() and path.read_bytes()[: len(_START)] not in (b"", _START):
                 raise ConfigurationError(f"{path} is a file of another kind, and would be replaced")
@@ -78,7 +81,9 @@ class Recordings:
         Raises:
             ConfigurationError: There is no such file, or it holds something else.
         """
-        if not path.is_file():
+        if why := why_not_read(path):
+            raise ConfigurationError(f"{path}: the recorded calls can't be read: {why}")
+        if not path.exists():
             raise ConfigurationError(f"{path}: there are no recorded calls: no such file")
         return cls(path)
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from agents_loop.errors import ConfigurationError
 from agents_loop.evals.record import QuestionRecord, Stored
 from agents_loop.evals.summary import Summary
+from agents_loop.file_kinds import why_not_read
 from agents_loop.files.atomic import write_whole
 
 SCHEMA_VERSION: Final = 1
@@ -99,6 +100,8 @@ def is_result(path: str | Path) -> bool:
 
 
 def _fields(path: Path) -> dict[str, Any] | None:
+    if why := why_not_read(path):
+        raise ConfigurationError(f"{path} can't be read: {why}")
     try:
         read: object = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
+from agents_loop.file_kinds import why_not_read
 from agents_loop.files.problems import LoopFileError, Problem, path_text
 
 _MOST_CHARACTERS: Final = 1_000_000
@@ -32,6 +33,8 @@ def read_lines(path: str | Path, what: str, error: type[LoopFileError]) -> str:
     Raises:
         LoopFileError: It can't be read.
     """
+    if why := why_not_read(Path(path)):
+        raise error(str(path), [Problem(None, None, "", f"the {what}s can't be read: {why}")])
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as raised:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents_loop.errors import AgentsLoopError, ConfigurationError
+from agents_loop.file_kinds import why_not_read
 from agents_loop.files.atomic import write_whole
 from agents_loop.files.file_lock import FileLock
 from agents_loop.files.inputs import InputValue
@@ -101,11 +102,14 @@ class RunFolder:
             ConfigurationError: Another process has it open; it was begun with another file or other inputs; it ended at
                 a budget; or what stands there can't be read.
         """
+        lock_path, unusable = self.path / "lock", f"the run folder {str(self.path)!r} can't be used"
+        if why := why_not_read(lock_path):
+            raise ConfigurationError(f"{unusable}: {lock_path}: {why}")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / "lock")
+            lock = FileLock(lock_path)
         except OSError as error:
-            raise ConfigurationError(f"the run folder {str(self.path)!r} can't be used: {error.strerror}") from error
+            raise ConfigurationError(f"{unusable}: {error.strerror}") from error
         if not lock.acquire():
             raise ConfigurationError(f"the run {self.run_id!r} is under way in another process ({self.path})")
         try:
@@ -135,6 +139,8 @@ class RunFolder:
         return state
 
     def _read(self, path: Path) -> _State:
+        if why := why_not_read(path):
+            raise self._broken(why)
         try:
             with path.open("rb") as file:
                 content = file.read(_MAX_STATE_BYTES + 1)
@@ -247,6 +253,8 @@ class OpenRun:
 
     def _artifact(self, name: str, digest: str) -> str:
         path = self._path_of(digest)
+        if why := why_not_read(path):
+            raise self._lost(name, path, why)
         try:
             content = path.read_bytes()
         except OSError as error:

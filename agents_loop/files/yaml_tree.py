@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, cast
 
 from agents_loop.errors import MissingExtraError
+from agents_loop.file_kinds import why_not_read
 from agents_loop.files.problems import LoopFileError, Problem, path_text
 
 try:
@@ -67,6 +68,8 @@ def read_text(path: Path, source: str) -> str:
     Raises:
         LoopFileError: It can't be read, is too big, or is not UTF-8.
     """
+    if why := why_not_read(path):
+        raise LoopFileError(source, [_whole(f"the file can't be read: {why}")])
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

@@ -441,7 +441,7 @@ def test_a_trace_that_can_not_be_written_is_2_before_any_call(command: Command, 
     own = command("run", str(copied), *HERE, "-q", "--trace", str(copied), "--backend", backend)
 
     assert (folder.code, folder.out) == (own.code, own.out) == (2, "")
-    assert "can't be written: Is a directory" in folder.err
+    assert "can't be written: it is a folder, not a file" in folder.err
     assert "is a file of another kind, and would be replaced" in own.err
     assert copied.read_bytes() == Path(LIMERICK).read_bytes()
 

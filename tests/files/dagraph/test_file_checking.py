@@ -409,7 +409,7 @@ def test_a_file_that_can_not_be_read_is_one_line(tmp_path: Path):
     (tmp_path / "big.yaml").write_bytes(b"#" * (1 << 21))
 
     assert problems(tmp_path / "missing.yaml") == [": the file can't be read: No such file or directory"]
-    assert problems(tmp_path) == [": the file can't be read: Is a directory"]
+    assert problems(tmp_path) == [": the file can't be read: it is a folder, not a file"]
     assert problems(tmp_path / "latin.yaml") == [":2:1: the file is not UTF-8 (byte 0xe9): save it as UTF-8"]
     assert problems(tmp_path / "big.yaml") == [": the file is bigger than 512 KiB"]
 
