@@ -37,6 +37,15 @@ def closed_later(client: C) -> C:
     return client
 
 
+def sqlite_session(session_id: str) -> Any:
+    """A session of the OpenAI Agents SDK, closed in the same way: an open connection that is dropped is a warning."""
+    import agents
+
+    session = agents.SQLiteSession(session_id)
+    CLIENTS.callback(session.close)
+    return session
+
+
 @dataclass(frozen=True)
 class RecordedRequest:
     path: str

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from fault_server import FaultServer, closed_later
+from fault_server import FaultServer, closed_later, sqlite_session
 
 from agents_loop import AgentResponseUpdate, ChatClientAgent, ChatMessage
 from agents_loop.clients.openai import OpenAIChatClient
@@ -128,11 +128,9 @@ def openai_agents(server: FaultServer) -> Any:
 
 
 def openai_agents_with_its_session(server: FaultServer) -> Any:
-    import agents
-
     from agents_loop.integrations.openai_agents import OpenAIAgentsAgent
 
-    return OpenAIAgentsAgent(openai_agents(server), make_session=agents.SQLiteSession)
+    return OpenAIAgentsAgent(openai_agents(server), make_session=sqlite_session)
 
 
 def pydantic_ai(server: FaultServer) -> Any:

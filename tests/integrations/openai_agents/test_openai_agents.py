@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from fakes import texts
-from fault_server import Completion, closed_later, usage
+from fault_server import Completion, closed_later, sqlite_session, usage
 
 from agents_loop import (
     AgentResponse,
@@ -180,7 +180,7 @@ async def test_an_sdk_session_holds_the_conversation(model, server, invoke):
     made = []
 
     def make_session(session_id):
-        made.append(agents.SQLiteSession(session_id))
+        made.append(sqlite_session(session_id))
         return made[-1]
 
     agent = OpenAIAgentsAgent(agents.Agent(name="s", model=model), make_session=make_session)
@@ -268,7 +268,7 @@ async def test_a_resumed_run_without_turns_left_keeps_what_it_did(server, invoke
         model=agents.OpenAIChatCompletionsModel("m", client),
         tools=[agents.function_tool(delete, needs_approval=only_the_first)],
     )
-    made_by = agents.SQLiteSession if own_session else None
+    made_by = sqlite_session if own_session else None
     agent = OpenAIAgentsAgent(inner, max_turns=2, make_session=made_by)
     session = await agent.create_session()
     server.add(made("c1"), made("c2"))
