@@ -12,7 +12,6 @@ from agents_loop.errors import BudgetExceededError, ConfigurationError
 from agents_loop.judging.voting import (
     OnTie,
     Vote,
-    is_without_verdict,
     mean_score,
     median_score,
     passes_by_weight,
@@ -23,6 +22,7 @@ from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.loop.joining import joined_wish
+from agents_loop.loop.no_verdict import is_without_verdict
 from agents_loop.loop.result import evaluation_to_json
 from agents_loop.messages import JsonValue
 

@@ -14,10 +14,10 @@ from agents_loop.files.loop_file import BuiltLoop, LoopFile
 from agents_loop.files.run_settings import RunSettings
 from agents_loop.judge_check.cases import JudgeCase
 from agents_loop.judge_check.given_draft import GivenDraft, real_calls
-from agents_loop.judging.voting import is_without_verdict
 from agents_loop.loop.agent import LoopAgent
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.events import LoopStopped
+from agents_loop.loop.no_verdict import is_without_verdict
 from agents_loop.loop.result import IterationRecord, LoopResult, StopReason
 from agents_loop.metering.ledger import LedgerEntry
 from agents_loop.metering.spending import tokens_of

@@ -12,9 +12,9 @@ from agents_loop.failures import FailureCause, cause_of_finish
 from agents_loop.judging.attempt import FailedAttempt, answer_in_time, failure_of_error, failure_of_reply
 from agents_loop.judging.policy import JudgeFailurePolicy
 from agents_loop.judging.remedies import Remedies
-from agents_loop.judging.voting import NO_VERDICT
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.no_verdict import NO_VERDICT
 from agents_loop.messages import ChatMessage
 from agents_loop.retrying import CALL, Attempt
 

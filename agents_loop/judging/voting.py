@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias, cast
-
-from agents_loop.loop.evaluation import LoopEvaluation
+from typing import Literal, TypeAlias
 
 Vote: TypeAlias = Literal["majority", "unanimous", "weighted", "mean", "median"]
 OnTie: TypeAlias = Literal["continue", "stop"]
-
-NO_VERDICT: Final = "no_verdict"
-"""The key, in the details of an evaluation, of the cause why a judge gave no verdict."""
-
-
-def is_without_verdict(evaluation: LoopEvaluation) -> bool:
-    """Whether an evaluation only says that a judge failed, or could not be read, and that the run goes on."""
-    if not isinstance(evaluation.details, dict):
-        return False
-    details = cast("dict[str, object]", evaluation.details)
-    return NO_VERDICT in details or details.get("readable") is False
 
 
 def passes_by_weight(votes: Sequence[bool], weights: Sequence[float], on_tie: OnTie) -> bool:

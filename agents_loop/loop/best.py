@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from agents_loop.loop.criteria import criteria_met
 from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.no_verdict import lacks_verdict
 
 PREFERENCE: Final = "preference"
 """The key, in the details of an evaluation, of how the answer compares with the best one before it."""
@@ -15,11 +16,17 @@ DIGITS = 9
 
 
 def score_of(evaluations: Sequence[LoopEvaluation]) -> float | None:
-    """An answer's score, from 0 to 1: the mean of the scores that its evaluators gave; `None` without any."""
+    """An answer's score, from 0 to 1: the mean of the scores that its evaluators gave.
+
+    `None` without any, and where one of them gave no verdict: the mean of the others is no measure beside answers that
+    all of them judged.
+    """
     if len(evaluations) == 1:
         return evaluations[0].score
     scores = [evaluation.score for evaluation in evaluations if evaluation.score is not None]
-    return sum(scores) / len(scores) if scores else None
+    if not scores or any(lacks_verdict(evaluation) for evaluation in evaluations):
+        return None
+    return sum(scores) / len(scores)
 
 
 def is_preferred(evaluations: Sequence[LoopEvaluation]) -> bool | None:
@@ -45,16 +52,16 @@ class Rank(NamedTuple):
     number: int
 
     @classmethod
-    def of(cls, number: int, evaluations: Sequence[LoopEvaluation], *, is_bad: bool) -> Rank:
+    def of(cls, number: int, evaluations: Sequence[LoopEvaluation], score: float | None, *, is_bad: bool) -> Rank:
         """The rank of one iteration's answer.
 
         Args:
             number: Which iteration.
             evaluations: What was said of its answer.
+            score: How good it is, if that is known.
             is_bad: Whether the answer is none: refused, filtered, cut off, or empty.
         """
         if is_preferred(evaluations):
             return cls(True, False, 0.0, True, 0, number)  # noqa: FBT003 - by position, as a tuple is made
-        score = score_of(evaluations)
         passed = sum(criteria_met(evaluations).values())
         return cls(False, score is not None, round(score or 0.0, DIGITS), not is_bad, passed, number)  # noqa: FBT003

@@ -76,6 +76,7 @@ def end_judgment(run: RunState, context: LoopContext) -> None:
     complete_record(run, context)
     judgment.is_open = False
     if failed is not None:
+        run.records[-1].is_half_judged = True
         run.ending = StopReason.EVALUATOR_FAILED, str(failed)
         return
     run.outcome = outcome = outcome_of(judgment.evaluations)

@@ -41,6 +41,13 @@ class Judgment:
         self.failed: BaseException | None = None
         """What one of them raised instead of a word, or with which it gave up."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that were to speak on the answer have spoken."""
+        if self.failed is not None or self.goes_on:
+            return False
+        return not self._all_at_once or len(self.evaluations) == len(self._evaluators)
+
     def begin(self) -> None:
         """Another answer is to be judged."""
         self.is_open = self.goes_on = True

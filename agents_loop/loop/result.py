@@ -99,6 +99,8 @@ class IterationRecord:
     """The part of the input that the loop sent in the caller's place."""
     stall: str | None = None
     """The name of the stall signal that was true after it, if one was looked for and was."""
+    is_half_judged: bool = False
+    """Whether its judgment broke off: an evaluator failed, or was interrupted, before all had spoken."""
 
     @property
     def bad_response(self) -> BadResponse | None:
@@ -107,8 +109,12 @@ class IterationRecord:
 
     @property
     def score(self) -> float | None:
-        """How good the answer is, from 0 to 1: the mean of the scores that its evaluators gave; `None` without any."""
-        return score_of(self.evaluations)
+        """How good the answer is, from 0 to 1: the mean of the scores that its evaluators gave.
+
+        `None` without any, and where one of the evaluators failed, was interrupted or gave no verdict: what the others
+        gave is no measure beside answers that all of them judged.
+        """
+        return None if self.is_half_judged else score_of(self.evaluations)
 
 
 @dataclass(slots=True)
@@ -184,7 +190,7 @@ class LoopResult:
 
 def best_of(records: Sequence[IterationRecord]) -> IterationRecord | None:
     """The iteration with the best answer, as `LoopResult.best` says; `None` without any."""
-    ranked = [(Rank.of(each.number, each.evaluations, is_bad=_is_bad(each)), each) for each in records]
+    ranked = [(Rank.of(each.number, each.evaluations, each.score, is_bad=_is_bad(each)), each) for each in records]
     return max(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
 
@@ -275,6 +281,8 @@ def _iteration_to_json(record: IterationRecord) -> dict[str, JsonValue]:
         fields["bad_response"] = record.bad_response
     if record.stall is not None:
         fields["stall"] = record.stall
+    if record.is_half_judged:
+        fields["half_judged"] = True
     return fields
 
 

@@ -40,6 +40,7 @@ def interrupted(run: RunState, error: BaseException) -> LoopStopped | None:
     """The run ends by an exception: at a limit with a response, else without; `None` if nobody can hear of it."""
     if run.judgment.is_open and run.context is not None:
         complete_record(run, run.context)
+        run.records[-1].is_half_judged = not run.judgment.is_complete
     run.metered.agent_failed(run.agent, error)
     unfinished = inner_result(error, run.order)
     limit = run.metered.limit_behind(error)

@@ -8,11 +8,11 @@ from inspect import isawaitable
 from typing import Final, TypeAlias, cast
 
 from agents_loop.checks.check import Check
-from agents_loop.judging.voting import is_without_verdict
 from agents_loop.loop.asking import ask
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
+from agents_loop.loop.no_verdict import is_without_verdict
 from agents_loop.strategy.signals import IterationSignals, UnmetRequirement, ValidationFailure
 
 CHECK_FAILED: Final = "CHECK_FAILED"

@@ -10,14 +10,19 @@ from fakes import RecordingAgent, always, says, texts
 from agents_loop import (
     AgentResponse,
     ChatMessage,
+    EvaluatorDecided,
+    EvaluatorFailedError,
+    EvidenceLoopEvaluator,
     IterationRecord,
     LoopAgent,
     LoopAgentOptions,
     LoopEvaluation,
     LoopResult,
     StopReason,
+    check,
 )
 from agents_loop.loop.criteria import criteria_met
+from agents_loop.loop.no_verdict import NO_VERDICT
 
 
 def scored(score: float | None, met: int | None = None) -> LoopEvaluation:
@@ -92,6 +97,54 @@ async def test_several_scores_are_a_mean():
     result = LoopResult.of(await LoopAgent(RecordingAgent(), evaluators, options).run("the request"))
     assert result is not None
     assert result.iterations[0].score == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize("mode", ["first", "all"])
+@pytest.mark.parametrize("failure", [OSError("down"), EvaluatorFailedError("gave up")], ids=["raises", "gives up"])
+async def test_an_answer_that_only_some_could_judge(mode: Any, failure: Exception):
+    """An answer is no better for an evaluator that failed: without all their scores it comes after those that have."""
+    easy = always(LoopEvaluation.stop(score=1.0))
+    evaluators = [easy, says(scored(0.4), scored(0.2), failure)]
+    options = LoopAgentOptions(evaluation_mode=mode, return_best=True)
+    try:
+        result = LoopResult.of(await LoopAgent(RecordingAgent(), evaluators, options).run("the request"))
+    except OSError as error:
+        result = LoopResult.of(error)
+    assert result is not None
+    assert result.stop_reason == StopReason.EVALUATOR_FAILED
+    assert [record.score for record in result.iterations] == [pytest.approx(0.7), pytest.approx(0.6), None]
+    assert [record.is_half_judged for record in result.iterations] == [False, False, True]
+    assert result.output == "reply 1"
+    told = json.loads(result.to_json())
+    assert (told["best"], [each.get("half_judged") for each in told["iterations"]]) == (1, [None, None, True])
+
+
+async def test_an_answer_whose_judge_gave_no_verdict():
+    """Nor is it better for a judge without a verdict, also one that stands beside evidence."""
+    silent = LoopEvaluation.continue_(details={NO_VERDICT: "timeout"})
+    unread = LoopEvaluation.continue_(details={"answered": False, "readable": False})
+    passes = check("fine", lambda text: None)
+    easy = always(LoopEvaluation.stop(score=1.0))
+    for judge in (says(scored(0.4), silent, unread), EvidenceLoopEvaluator(says(scored(0.4), silent, unread), passes)):
+        options = LoopAgentOptions(max_iterations=3, evaluate_final_iteration=True)
+        result = LoopResult.of(await LoopAgent(RecordingAgent(), [easy, judge], options).run("the request"))
+        assert result is not None
+        assert [record.score for record in result.iterations] == [pytest.approx(0.7), None, None]
+        assert result.best is not None
+        assert result.best.number == 1
+
+
+async def test_an_answer_whose_judge_had_spoken():
+    """A judgment that was whole counts, however the run ends then."""
+    loop = LoopAgent(RecordingAgent(), [always(LoopEvaluation.stop(score=0.9)), says(scored(0.5))])
+    with pytest.raises(OSError, match="pipe") as caught:  # noqa: PT012 - it is raised while events are read
+        async with loop.events("the request") as events:
+            async for event in events:
+                if isinstance(event, EvaluatorDecided) and event.evaluation.decision == "continue":
+                    raise OSError("pipe")
+    result = LoopResult.of(caught.value)
+    assert result is not None
+    assert [(record.score, record.is_half_judged) for record in result.iterations] == [(0.7, False)]
 
 
 async def test_no_iteration_no_best():

@@ -10,8 +10,8 @@ from agents_loop.chat_client import ChatResponse
 from agents_loop.failures import cause_of_finish
 from agents_loop.files.flomorphic.conversation import arguments_of, calls_in
 from agents_loop.files.flomorphic.graph import EXCEPTION_PORT, FlowGraph, FlowNode
-from agents_loop.judging.voting import NO_VERDICT
 from agents_loop.loop.evaluation import LoopEvaluation
+from agents_loop.loop.no_verdict import NO_VERDICT
 from agents_loop.messages import FunctionCallContent, JsonValue
 
 ExceptionCode: TypeAlias = Literal["no_function_selected", "unbound_function", "provider_error"]
