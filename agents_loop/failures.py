@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Final, cast
 
 from agents_loop.messages import UsageDetails
+from agents_loop.numeric import is_int
 
 
 class FailureCause(StrEnum):
@@ -248,7 +249,7 @@ def _status_of(error: BaseException, body: Mapping[str, Any]) -> int | None:
     """The HTTP status, also that of an error that came as an event inside a stream."""
     response: object = getattr(error, "response", None)
     for said in (getattr(error, "status_code", None), getattr(response, "status_code", None), body.get("code")):
-        if isinstance(said, int) and not isinstance(said, bool):
+        if is_int(said):
             return said
         if isinstance(said, str) and said.isdecimal():
             return int(said)

@@ -23,11 +23,11 @@ from agents_loop.candidates.candidate import Candidate, finalists
 from agents_loop.candidates.choosing import CandidateChooser, Chooser, as_chooser
 from agents_loop.candidates.phases import asked_in
 from agents_loop.candidates.running import clones_of, goes_on, run_candidates_of
-from agents_loop.errors import ConfigurationError
 from agents_loop.failures import usage_of_error
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.result import LoopResult
 from agents_loop.messages import ChatMessage, JsonValue, UsageContent, UsageDetails, as_messages, sum_usage
+from agents_loop.numeric import check_count
 
 RECORD: Final = "candidates"
 """The key, in a response's additional properties, of what is known of the candidates."""
@@ -65,7 +65,8 @@ class CandidateAgent(DelegatingAIAgent):
 
     def __init__(self, inner_agent: AgentLike, n: int, chooser: CandidateChooser) -> None:
         super().__init__(as_agent(inner_agent, name="inner_agent"))
-        self.n = checked_count(n)
+        check_count("n", n, why="it counts candidates")
+        self.n = n
         self._chooser = as_chooser(chooser)
 
     async def run_core(
@@ -188,15 +189,6 @@ class KeptCandidate:
         """Make the caller's session what the kept candidate's is."""
         if session is not None:
             await self._agent.restore_session(session, await self._agent.serialize_session(self._chosen.session))
-
-
-def checked_count(n: object) -> int:
-    """How many candidates, if it is a number of them."""
-    if not isinstance(n, int) or isinstance(n, bool):
-        raise TypeError(f"n must be an int, not {n!r}")
-    if n < 1:
-        raise ConfigurationError(f"n must be at least 1, not {n}: it counts candidates")
-    return n
 
 
 def _usage_of(candidate: Candidate) -> UsageDetails | None:

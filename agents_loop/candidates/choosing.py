@@ -23,6 +23,7 @@ from agents_loop.loop.criteria import criteria_met
 from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.loop.metered_run import keep_reported
 from agents_loop.metering.meter import Phase
+from agents_loop.numeric import is_number
 
 T = TypeVar("T")
 
@@ -171,7 +172,7 @@ async def _unless_it_fails(candidate: Candidate, judging: Coroutine[Any, Any, T]
 def _checked(score: object) -> float | None:
     if score is None:
         return None
-    if not isinstance(score, int | float) or isinstance(score, bool):
+    if not is_number(score):
         raise TypeError(f"a score must be a number or None, not {score!r}")
     if not -sys.float_info.max <= score <= sys.float_info.max:  # a larger int is no float
         raise ConfigurationError(f"a score must be a finite number or None, not {score!r}")

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, Messages
-from agents_loop.candidates.agent import KeptCandidate, checked_count, chosen_of
+from agents_loop.candidates.agent import KeptCandidate, chosen_of
 from agents_loop.candidates.candidate import Candidate, finalists
 from agents_loop.candidates.choosing import CandidateChooser, Chooser, as_chooser
 from agents_loop.candidates.running import clones_of, goes_on, run_candidates_of
@@ -20,6 +20,7 @@ from agents_loop.messages import ChatMessage, as_messages
 from agents_loop.metering.ledger import Ledger
 from agents_loop.metering.meter import PHASE, Phase, RunMeter
 from agents_loop.metering.spending import LimitReachedError
+from agents_loop.numeric import check_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ async def run_candidates(
     """
     if not isinstance(loop, LoopAgent):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"loop must be a LoopAgent, not {type(loop).__name__}")
-    checked_count(n)
+    check_count("n", n, why="it counts candidates")
     chooses = None if chooser is None else as_chooser(chooser)
     request = as_messages(messages)
     if n == 1 or goes_on(request, session):

@@ -22,9 +22,9 @@ from agents_loop.chat_client_agent.held import (
 )
 from agents_loop.chat_client_agent.shown import Shown
 from agents_loop.chat_client_agent.toolbox import Toolbox
-from agents_loop.errors import ConfigurationError
 from agents_loop.ids import new_id
 from agents_loop.messages import ChatMessage, ChatRole, FunctionCallContent, FunctionResultContent
+from agents_loop.numeric import check_count
 from agents_loop.streams import close_stream
 from agents_loop.tools import error_result
 
@@ -55,10 +55,7 @@ def checked_rounds(rounds: int) -> int:
         TypeError: It is no int.
         ConfigurationError: It is less than 1.
     """
-    if not isinstance(rounds, int) or isinstance(rounds, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"max_tool_rounds must be an int, not {rounds!r}")
-    if rounds < 1:
-        raise ConfigurationError(f"max_tool_rounds must be at least 1, not {rounds}: without tools there are no rounds")
+    check_count("max_tool_rounds", rounds, why="without tools there are no rounds")
     return rounds
 
 

@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias, cast
 from agents_loop.checks.check import Check, Finding, check_maker
 from agents_loop.errors import ConfigurationError
 from agents_loop.loop.context import LoopContext
+from agents_loop.numeric import is_int
 
 Citations: TypeAlias = Collection[str]
 AllowedCitations: TypeAlias = Citations | Callable[[LoopContext], Citations | Awaitable[Citations]] | Literal["request"]
@@ -118,7 +119,7 @@ def citation_check(
     """
     if allowed is None or (isinstance(allowed, str) and allowed != "request"):  # pyright: ignore[reportUnnecessaryComparison]
         raise TypeError(f"allowed must be a collection of citations, a callable, or 'request', not {allowed!r}")
-    if not isinstance(at_least, int) or isinstance(at_least, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_int(at_least):
         raise TypeError(f"at_least must be an int, not {at_least!r}")
     if at_least < 0:
         raise ConfigurationError(f"at_least must be 0 or more, not {at_least}")

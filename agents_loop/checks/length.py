@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from agents_loop.checks.check import Check, check_maker
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.measures import count_lines, count_sentences, count_words, list_items
+from agents_loop.numeric import is_int
 
 LengthUnit: TypeAlias = Literal["words", "characters", "sentences", "lines", "items"]
 
@@ -61,7 +62,7 @@ def _wanted(at_least: int | None, at_most: int | None) -> str:
     for limit, value in (("at_least", at_least), ("at_most", at_most)):
         if value is None:
             continue
-        if not isinstance(value, int) or isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_int(value):
             raise TypeError(f"{limit} must be an int, not {value!r}")
         if value < 0:
             raise ConfigurationError(f"{limit} must not be below 0: {value}")

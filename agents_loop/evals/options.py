@@ -10,6 +10,7 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.evals.grading import DEFAULT_GRADER_OUTPUT_TOKENS
 from agents_loop.evals.record import QuestionRecord
 from agents_loop.files.run_settings import RunSettings
+from agents_loop.numeric import check_count, is_number
 
 DEFAULT_CONCURRENCY = 4
 
@@ -53,9 +54,11 @@ class EvalOptions:
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "limit", "max_tokens", "grader_max_output_tokens"):
-            _check_count(name, getattr(self, name))
+            given = getattr(self, name)
+            if given is not None or name not in ("limit", "max_tokens"):
+                check_count(name, given)
         if self.max_cost_usd is not None:
-            if not isinstance(self.max_cost_usd, int | float) or isinstance(self.max_cost_usd, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not is_number(self.max_cost_usd):
                 raise TypeError(f"max_cost_usd must be a number, not {self.max_cost_usd!r}")
             if not 0 < self.max_cost_usd < float("inf"):
                 raise ConfigurationError(f"max_cost_usd must be more than 0, not {self.max_cost_usd!r}")
@@ -63,12 +66,3 @@ class EvalOptions:
             raise TypeError("kinds must be a list of kinds, not one str")
         if not self.question_input.strip():
             raise ConfigurationError("question_input must not be blank")
-
-
-def _check_count(name: str, given: object) -> None:
-    if given is None and name in ("limit", "max_tokens"):
-        return
-    if not isinstance(given, int) or isinstance(given, bool):
-        raise TypeError(f"{name} must be an int, not {given!r}")
-    if given < 1:
-        raise ConfigurationError(f"{name} must be at least 1, not {given}")

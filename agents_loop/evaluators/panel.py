@@ -25,6 +25,7 @@ from agents_loop.loop.joining import joined_wish
 from agents_loop.loop.no_verdict import is_without_verdict
 from agents_loop.loop.result import evaluation_to_json
 from agents_loop.messages import JsonValue
+from agents_loop.numeric import is_number
 
 _VOTES = ("majority", "unanimous", "weighted", "mean", "median")
 _SCORE_VOTES = ("mean", "median")
@@ -71,7 +72,7 @@ class PanelLoopEvaluatorOptions:
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise ConfigurationError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
-        if not _is_number(self.threshold) or not 0 <= self.threshold <= 1:
+        if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
             raise ConfigurationError(f"threshold must be a number from 0 to 1, not {self.threshold!r}")
         if self.on_failure == "continue" and self.vote in _SCORE_VOTES:
             raise ConfigurationError(f"on_failure must be 'raise' or 'abstain' for {self.vote}: a failure is no score")
@@ -85,7 +86,7 @@ class PanelLoopEvaluatorOptions:
         if self.vote not in ("weighted", "mean"):
             raise ConfigurationError(f"weights are for the votes 'weighted' and 'mean', not for {self.vote!r}")
         for weight in self.weights:
-            if not _is_number(weight) or not 0 < weight < math.inf:
+            if not is_number(weight) or not 0 < weight < math.inf:
                 raise ConfigurationError(f"weights must be numbers above 0, not {weight!r}")
 
 
@@ -254,7 +255,3 @@ def _listed(tier: Any) -> list[LoopEvaluator]:
         if not isinstance(member, LoopEvaluator):
             raise TypeError(f"members must hold evaluators, or tiers of them, not {type(member).__name__}")
     return list(cast("Sequence[LoopEvaluator]", tier))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -24,6 +24,7 @@ from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.messages import ChatMessage, ChatRole
+from agents_loop.numeric import check_count
 from agents_loop.templates import fill
 
 
@@ -74,11 +75,7 @@ class PassTokenLoopEvaluatorOptions:
         check_judge_options(self)
         object.__setattr__(self, "pass_token", checked_token(self.pass_token))
         check_sources(self.sources)
-        room = self.max_output_tokens
-        if not isinstance(room, int) or isinstance(room, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"max_output_tokens must be an int, not {room!r}")
-        if room < 1:
-            raise ConfigurationError(f"max_output_tokens must be at least 1, not {room}")
+        check_count("max_output_tokens", self.max_output_tokens)
         if self.chat_options is not None and self.chat_options.response_format is not None:
             raise ConfigurationError("chat_options must hold no response_format: the pass token is a plain text")
         if self.sources is None and self.instructions is not None and "{sources}" in self.instructions:

@@ -33,6 +33,7 @@ from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.loop.regressions import regressed
 from agents_loop.messages import ChatMessage, ChatRole, JsonValue
+from agents_loop.numeric import is_number
 from agents_loop.templates import fill
 
 _CLOSING = (
@@ -80,10 +81,8 @@ class RubricLoopEvaluatorOptions:
     def __post_init__(self) -> None:
         check_judge_options(self)
         threshold = self.score_threshold
-        if threshold is not None:
-            is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
-            if not is_number or not 0 <= threshold <= 1:
-                raise ConfigurationError(f"score_threshold must be a number from 0 to 1, not {threshold!r}")
+        if threshold is not None and not (is_number(threshold) and 0 <= threshold <= 1):
+            raise ConfigurationError(f"score_threshold must be a number from 0 to 1, not {threshold!r}")
 
 
 class RubricLoopEvaluator(LoopEvaluator):

@@ -16,6 +16,7 @@ from agents_loop.judge_check.report import JudgeReport, Seen, cases_seen, check_
 from agents_loop.judge_check.running import CheckRuns, OutOfBudgetError, Verdict, revisions_of
 from agents_loop.loop.result import LoopResult
 from agents_loop.metering.ledger import Ledger
+from agents_loop.numeric import check_count, is_number
 
 
 def _say_nothing(text: str) -> None:
@@ -39,12 +40,9 @@ class JudgeCheckOptions:
     """Hears what was seen of each case."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.repeats, int) or isinstance(self.repeats, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"repeats must be an int, not {self.repeats!r}")
-        if self.repeats < 2:  # noqa: PLR2004 - one verdict agrees with none
-            raise ConfigurationError(f"repeats must be at least 2, not {self.repeats}: one verdict agrees with none")
+        check_count("repeats", self.repeats, least=2, why="one verdict agrees with none")
         least = self.min_agreement
-        if not isinstance(least, int | float) or isinstance(least, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_number(least):
             raise TypeError(f"min_agreement must be a number, not {least!r}")
         if not 0 <= least <= 1:
             raise ConfigurationError(f"min_agreement must be from 0 to 1, not {least!r}")

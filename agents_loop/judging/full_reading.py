@@ -11,6 +11,7 @@ from agents_loop.judging.contradictions import contradiction_in
 from agents_loop.judging.logprobs import probability
 from agents_loop.judging.reading import VerdictReading, clean_text, read_reply
 from agents_loop.messages import JsonValue
+from agents_loop.numeric import is_number
 
 _TRUE: Final = ("true", "tru", "tr", "t")
 _FALSE: Final = ("false", "fals", "fal", "fa", "f")
@@ -89,7 +90,7 @@ def read_fully(response: ChatResponse, names: Collection[str], *, wants_probabil
 
 def _score(fields: Mapping[str, Any]) -> float | None:
     score = fields.get("score")
-    if not isinstance(score, int | float) or isinstance(score, bool):
+    if not is_number(score):
         return None
     return float(score) if 0 <= score <= 1 else None
 

@@ -11,6 +11,7 @@ from agents_loop.judging.feedback import FeedbackFilter
 from agents_loop.judging.policy import JudgeFailurePolicy
 from agents_loop.judging.prompt import JUDGE_SEES, JudgeSees
 from agents_loop.judging.sizes import check_limit
+from agents_loop.numeric import check_count, is_number
 
 
 class JudgeOptions(Protocol):
@@ -95,14 +96,11 @@ def check_confidence(threshold: float | None, margin: float, samples: int) -> No
     for name, value in (("confidence_threshold", threshold), ("confidence_margin", margin)):
         if value is None and name == "confidence_threshold":
             continue
-        if not isinstance(value, int | float) or isinstance(value, bool):
+        if not is_number(value):
             raise TypeError(f"{name} must be a number, not {value!r}")
         if not 0 <= value <= 1:
             raise ConfigurationError(f"{name} must be a number from 0 to 1, not {value!r}")
-    if not isinstance(samples, int) or isinstance(samples, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"samples must be an int, not {samples!r}")
-    if samples < 1:
-        raise ConfigurationError(f"samples must be at least 1, not {samples}")
+    check_count("samples", samples)
 
 
 def _check_type(name: str, given: object, kind: type, wanted: str, *, may_be_none: bool = False) -> None:

@@ -12,6 +12,7 @@ from agents_loop.adapting import ChatClientLike, as_chat_client
 from agents_loop.chat_client import ChatClient
 from agents_loop.errors import ConfigurationError
 from agents_loop.failures import TRANSIENT_CAUSES, FailureCause
+from agents_loop.numeric import is_int, is_number
 
 FailureRemedy: TypeAlias = Literal["retry", "more_room", "trim", "next_judge"]
 """Ask again: the same (after a wait, where the call failed); with room for a longer reply; with the answer cut; or ask
@@ -169,7 +170,7 @@ def _listed(actions: FailureActions) -> tuple[str, ...]:
 def _check_count(name: str, given: int | None, least: int) -> None:
     if given is None:
         return
-    if not isinstance(given, int) or isinstance(given, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_int(given):
         raise TypeError(f"{name} must be an int or None, not {given!r}")
     if given < least:
         raise ConfigurationError(f"{name} must be at least {least}, not {given}")
@@ -178,7 +179,7 @@ def _check_count(name: str, given: int | None, least: int) -> None:
 def _check_seconds(name: str, given: float | None) -> None:
     if given is None and name == "timeout_s":
         return
-    if not isinstance(given, int | float) or isinstance(given, bool):
+    if not is_number(given):
         raise TypeError(f"{name} must be a number of seconds, not {given!r}")
     if not 0 <= given < float("inf") or (name == "timeout_s" and given == 0):
         raise ConfigurationError(f"{name} must be a number of seconds from 0, not {given!r}")

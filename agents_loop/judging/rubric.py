@@ -14,6 +14,7 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.flags import check_flags
 from agents_loop.judging.reading import Pairs, as_boolean, clean_text, find_object
 from agents_loop.messages import JsonValue
+from agents_loop.numeric import is_number
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider takes as a key in a strict schema."""
@@ -49,7 +50,7 @@ class RubricCriterion:
             raise ConfigurationError(f"id must be 1 to 64 letters, digits, '_' and '-', not {self.id!r}")
         if not self.text.strip():
             raise ConfigurationError(f"text must not be blank: what is {self.id!r} about?")
-        if not isinstance(self.weight, int | float) or isinstance(self.weight, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_number(self.weight):
             raise TypeError(f"weight must be a number, not {self.weight!r}")
         if not 0 < self.weight < math.inf:
             raise ConfigurationError(f"weight must be above 0, not {self.weight!r}: leave out what does not count")

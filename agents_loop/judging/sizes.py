@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 
 from agents_loop.errors import ConfigurationError
+from agents_loop.numeric import is_int
 
 LEAST_CHARS = 200
 """The smallest limit: with less, the note would take the place of the text."""
@@ -27,7 +28,7 @@ def check_limit(name: str, most: int | None) -> None:
     """
     if most is None:
         return
-    if not isinstance(most, int) or isinstance(most, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_int(most):
         raise TypeError(f"{name} must be an int, not {most!r}")
     if most < LEAST_CHARS:
         raise ConfigurationError(f"{name} must be at least {LEAST_CHARS} characters, not {most}")

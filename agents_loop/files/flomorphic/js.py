@@ -13,6 +13,7 @@ from agents_loop.errors import AgentsLoopError, ConfigurationError, MissingExtra
 from agents_loop.files.flomorphic.js_harness import HARNESS
 from agents_loop.files.flomorphic.json_text import TooLongError, json_text
 from agents_loop.messages import JsonValue
+from agents_loop.numeric import is_int, is_number
 
 DEFAULT_TIME_LIMIT_S: Final = 5.0
 """FloMorphic's own limit for a request."""
@@ -48,8 +49,7 @@ class JsLimits:
     def __post_init__(self) -> None:
         for name in ("time_s", "memory_bytes", "output_chars"):
             given = getattr(self, name)
-            kind = int | float if name == "time_s" else int
-            if isinstance(given, bool) or not isinstance(given, kind):
+            if not (is_number(given) if name == "time_s" else is_int(given)):
                 raise TypeError(f"{name} must be a {'number' if name == 'time_s' else 'whole number'}, not {given!r}")
             if not 0 < given < math.inf:
                 raise ConfigurationError(f"{name} must be more than 0 and finite, not {given!r}")

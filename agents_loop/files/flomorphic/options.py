@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from agents_loop.errors import ConfigurationError
 from agents_loop.files.flomorphic.js import JsLimits
 from agents_loop.loop.options import LoopAgentOptions
+from agents_loop.numeric import check_count
 
 DEFAULT_MAX_NODE_VISITS: Final = 500
 """FloMorphic's own."""
@@ -33,10 +33,7 @@ class FlowOptions:
     """What one run of a script may use."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.max_node_visits, bool) or not isinstance(self.max_node_visits, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"max_node_visits must be an int, not {self.max_node_visits!r}")
-        if self.max_node_visits < 1:
-            raise ConfigurationError(f"max_node_visits must be at least 1, not {self.max_node_visits!r}")
+        check_count("max_node_visits", self.max_node_visits)
 
     @property
     def max_iterations(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 from agents_loop.judging.reading import clean_text, refuse_constant
 from agents_loop.judging.strict_json import finite_number
 from agents_loop.messages import JsonValue
+from agents_loop.numeric import is_number
 
 _MAX_DEPTH = 64
 
@@ -74,7 +75,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 def _score(fields: dict[str, Any]) -> float | None:
     score = fields.get("score")
-    if not isinstance(score, int | float) or isinstance(score, bool):
+    if not is_number(score):
         return None
     return score if 0 <= score <= 1 else None
 
