@@ -47,13 +47,29 @@ class ModelPrice:
         """What a call cost; `None` if its input or its output was not reported."""
         if usage.input_token_count is None or usage.output_token_count is None:
             return None
-        cached = min(usage.cached_input_token_count or 0, usage.input_token_count)
+        asked, answered = (
+            usage.input_token_count,
+            whole_output(usage, usage.input_token_count, usage.output_token_count),
+        )
+        cached = min(usage.cached_input_token_count or 0, asked)
         for_cached = self.cached_input_usd_per_million
         return (
-            (usage.input_token_count - cached) * self.input_usd_per_million
+            (asked - cached) * self.input_usd_per_million
             + cached * (self.input_usd_per_million if for_cached is None else for_cached)
-            + usage.output_token_count * self.output_usd_per_million
+            + answered * self.output_usd_per_million
         ) / _MILLION
+
+
+def whole_output(usage: UsageDetails, asked: int, answered: int) -> int:
+    """The output that is paid for: some providers count reasoning in the total alone, and not as output.
+
+    Args:
+        usage: As it was reported.
+        asked: Its input.
+        answered: Its output.
+    """
+    total = usage.total_token_count
+    return answered if total is None or total <= asked + answered else total - asked
 
 
 Prices: TypeAlias = Mapping[str, ModelPrice]
@@ -171,10 +187,9 @@ def _calculated(library: Any, asked: Mapping[str, str]) -> _Cost:
     def cost_usd(usage: UsageDetails) -> float | None:
         if usage.input_token_count is None or usage.output_token_count is None:
             return None
-        cached = min(usage.cached_input_token_count or 0, usage.input_token_count)
-        used = library.Usage(
-            input_tokens=usage.input_token_count, cache_read_tokens=cached, output_tokens=usage.output_token_count
-        )
+        sent, received = usage.input_token_count, whole_output(usage, usage.input_token_count, usage.output_token_count)
+        cached = min(usage.cached_input_token_count or 0, sent)
+        used = library.Usage(input_tokens=sent, cache_read_tokens=cached, output_tokens=received)
         return float(library.calc_price(used, **asked).total_price)
 
     return cost_usd

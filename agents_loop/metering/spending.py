@@ -11,6 +11,7 @@ from agents_loop.errors import BudgetExceededError, ConfigurationError, SessionS
 from agents_loop.messages import JsonValue, UsageDetails
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.ledger import Role
+from agents_loop.metering.prices import whole_output
 
 _CHARACTERS_PER_TOKEN: Final = 4
 """The usual rule of thumb for English."""
@@ -262,8 +263,12 @@ def tokens_of(usage: UsageDetails | None) -> tuple[int, int] | None:
         return None
     asked, answered, cached = usage.input_token_count, usage.output_token_count, usage.cached_input_token_count or 0
     if asked is None or answered is None:
-        total = usage.total_token_count
-        return None if total is None else (total, min(cached, total))
+        if usage.total_token_count is None:
+            return None
+        total = max(usage.total_token_count, asked or 0, answered or 0)
+        return total, min(cached, total)
+    if usage.total_token_count is not None:
+        answered = whole_output(usage, asked, answered)
     return asked + answered, cached and min(cached, asked)
 
 

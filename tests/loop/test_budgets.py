@@ -36,7 +36,7 @@ from agents_loop import (
     UsageDetails,
     tool,
 )
-from agents_loop.metering.spending import LimitReachedError
+from agents_loop.metering.spending import LimitReachedError, tokens_of
 from agents_loop.testing import ScriptedChatClient
 
 MORE = '{"gapAnalysis": "more", "answered": false}'
@@ -141,6 +141,27 @@ async def test_a_sum_alone_is_counted_as_output(usage: UsageDetails, runs: int):
     assert result is not None
     assert (result.output, len(result.iterations)) == ("draft", runs)
     assert result.ledger.total.cost_usd is None
+
+
+REASONED = UsageDetails(20, 5, 125, reasoning_token_count=100)
+
+
+@pytest.mark.parametrize("limits", [{"max_tokens": 300}, {"max_cost_usd": 300}])
+async def test_reasoning_beside_the_output_is_counted_and_paid_for(limits: dict[str, Any]):
+    """U2: some providers count reasoning in the total alone; what it costs is output all the same."""
+    prices = {"m": PRICE}
+    options = LoopAgentOptions(budget=LoopBudget(**limits), prices=prices, max_iterations=9)
+    draft = ChatClientAgent(model(ChatResponse("draft", usage=REASONED)))
+    result = LoopResult.of(await LoopAgent(draft, CompletionMarkerLoopEvaluator("DONE"), options).run("go"))
+    assert result is not None
+    assert (len(result.ledger), result.ledger.total.cost_usd) == (3, 375)
+    assert result.ledger[0].usage == REASONED
+
+
+def test_a_total_that_is_less_than_its_parts_says_nothing():
+    """U2: a server that always writes a total of 0 makes no call smaller."""
+    counted = [UsageDetails(20, 5, 0), UsageDetails(20, None, 0), UsageDetails(None, 5, 0)]
+    assert [tokens_of(usage) for usage in counted] == [(25, 0), (20, 0), (5, 0)]
 
 
 async def test_tools_stop_at_the_budget_too():

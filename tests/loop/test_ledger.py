@@ -37,6 +37,7 @@ from agents_loop import (
     tool,
 )
 from agents_loop.foreign_agent import ForeignAgent
+from agents_loop.metering.prices import PriceList
 from agents_loop.testing import ScriptedChatClient
 
 DONE = '{"gapAnalysis": "", "answered": true}'
@@ -306,6 +307,15 @@ async def test_known_models_have_the_price_of_the_list():
     assert known[0] is not None
     assert known[0] > 1
     assert ledger[3].cost_usd is None
+
+
+@pytest.mark.parametrize("name", ["gpt-5-mini", "gemini-2.5-pro"])
+def test_reasoning_that_the_total_alone_counts_has_the_price_of_output(name: str):
+    """`genai-prices`: for a plain price, and for one that depends on how many tokens there are."""
+    pytest.importorskip("genai_prices")
+    cost_usd = PriceList().cost_of((name,))
+    assert cost_usd is not None
+    assert cost_usd(UsageDetails(20, 5, 1025)) == cost_usd(UsageDetails(20, 1005))
 
 
 async def _no_sleep(_: float) -> None:
