@@ -7,7 +7,7 @@ import json
 
 from agents_loop.cli.exit_codes import ExitCode
 from agents_loop.cli.option_values import parse_inputs
-from agents_loop.cli.running import RunRequest
+from agents_loop.cli.running import LIMIT_NAMES, RunRequest
 from agents_loop.cli.streams import write_out
 from agents_loop.cli.tables import render_table
 from agents_loop.cli.text import one_line
@@ -33,6 +33,7 @@ def project_file(request: RunRequest) -> int:
         return_best=request.return_best,
         allow_imports=request.allow_imports,
         prices=pricing.prices,
+        limit_names=LIMIT_NAMES,
     )
     inputs = parse_inputs(request.inputs)
     found = asyncio.run(project(loop_file, inputs, settings, model_ids=pricing.model_ids))

@@ -28,6 +28,7 @@ from agents_loop.loop.result import LoopResult, StopReason, result_to_json
 from agents_loop.messages import ChatMessage, JsonValue
 
 _RUNS = "runs"
+LIMIT_NAMES = {"max_tokens": "--max-tokens", "max_cost_usd": "--max-cost", "deadline_s": "--deadline"}
 _APPROVING = "this command can't approve it: give the agent an auto_approve in the file, or run the loop from Python"
 
 
@@ -66,6 +67,7 @@ class RunRequest(FileRequest):
             prices=backends.prices,
             outputs_dir=Path(),
             run_folder=folder,
+            limit_names=LIMIT_NAMES,
             on_notice=lambda text: display.notice(f"notice: {text}"),
         )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents_loop.files.run_folder import RunFolder
@@ -49,8 +49,15 @@ class RunSettings:
     """Where what the file calls its `outputs` is written; `None`: nowhere."""
     run_folder: RunFolder | None = None
     """Where what nodes have finished is kept, so that the run can be resumed; `None`: nowhere."""
+    limit_names: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What messages call `max_tokens`, `max_cost_usd` and `deadline_s`, such as `--max-tokens`; without a name they are
+    `RunSettings.max_tokens` and so on."""
     on_notice: Callable[[str], None] | None = None
     """Hears what a person should know while it runs."""
+
+    def called(self, limit: str) -> str:
+        """What messages call a limit, by the name of its field."""
+        return self.limit_names.get(limit) or f"RunSettings.{limit}"
 
     @property
     def limits(self) -> Limits:

@@ -24,6 +24,7 @@ from agents_loop.metering.spending import tokens_of
 
 FAULT = "The check has found a fault."
 """What the judge that never passes says."""
+_LIMIT_FIELDS = ("max_tokens", "max_cost_usd", "deadline_s")
 _LIMITS = (StopReason.BUDGET_EXCEEDED, StopReason.DEADLINE)
 
 
@@ -175,7 +176,11 @@ class CheckRuns:
         cost = _left("US dollars", settings.max_cost_usd, sum(entry.cost_usd or 0.0 for entry in self.calls))
         seconds = _left("seconds", settings.deadline_s, self._clock() - self._started_at)
         return replace(
-            settings, max_tokens=None if tokens is None else int(tokens), max_cost_usd=cost, deadline_s=seconds
+            settings,
+            max_tokens=None if tokens is None else int(tokens),
+            max_cost_usd=cost,
+            deadline_s=seconds,
+            limit_names={name: f"what is left of {settings.called(name)}" for name in _LIMIT_FIELDS},
         )
 
 

@@ -59,6 +59,11 @@ class LoopBudget:
             raise TypeError(f"on_estimate must be callable, not {self.on_estimate!r}")
 
 
+    def called(self, limit: str) -> str:
+        """What messages call one of its limits, by the name of its field."""
+        return f"{self.name}.{limit}"
+
+
 def _check(name: str, limit: object, kind: object, called: str) -> None:
     if limit is None:
         return

@@ -147,10 +147,10 @@ class Spending:
                 tokens, more = tokens - used.cached_tokens, more - kept.cached_tokens
             if tokens + more >= budget.max_tokens:
                 said = f"{_number(tokens, 'token')} in {_number(used.calls, 'call')}"
-                said = f"{budget.name}.max_tokens is {budget.max_tokens:,}, and the run has used {said}"
+                said = f"{budget.called('max_tokens')} is {budget.max_tokens:,}, and the run has used {said}"
                 raise self._reached(said, tokens < budget.max_tokens, _number(more, "token"))
         if budget.max_model_calls is not None and used.calls + kept.calls >= budget.max_model_calls:
-            said = f"{budget.name}.max_model_calls is {budget.max_model_calls:,}, and the run made {used.calls:,}"
+            said = f"{budget.called('max_model_calls')} is {budget.max_model_calls:,}, and the run made {used.calls:,}"
             raise self._reached(said, used.calls < budget.max_model_calls, _number(kept.calls, "call"))
         if budget.max_cost_usd is not None and used.cost_usd + kept.cost_usd >= budget.max_cost_usd:
             said = f"{budget.name} allows ${budget.max_cost_usd:g}, and the run has spent ${used.cost_usd:.6f}"

@@ -228,7 +228,7 @@ def test_a_budget_counts_what_earlier_attempts_spent(command: Command, script: S
 
     assert (first.code, between["ended"], between["spent"]["spent"]["tokens"]) == (1, "failed", 200)
     assert (second.code, second.json["model_calls"]) == (4, 2)
-    assert "budget.max_tokens is 350, and the run has used 400 tokens" in second.json["stop_detail"]
+    assert "--max-tokens is 350, and the run has used 400 tokens" in second.json["stop_detail"]
 
 
 def test_a_finished_run_that_went_over_its_budget_is_finished(command: Command, script: Script):

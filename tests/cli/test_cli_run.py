@@ -77,10 +77,10 @@ def test_a_budget_is_4(command: Command, script: Script):
     [
         (
             ("--max-tokens", "150"),
-            "budget.max_tokens is 150, and the run has used 110 tokens in 2 calls; 50 tokens kept",
+            "--max-tokens is 150, and the run has used 110 tokens in 2 calls; 50 tokens kept",
         ),
-        (("--max-cost", "0.001", "--price", "*=10,0"), "budget allows $0.001, and the run has spent $0.001080"),
-        (("--deadline", "1e-9"), "budget allows 1e-09 s, and that time is up"),
+        (("--max-cost", "0.001", "--price", "*=10,0"), "--max-cost allows $0.001, and the run has spent $0.001080"),
+        (("--deadline", "1e-9"), "--deadline allows 1e-09 s, and that time is up"),
     ],
 )
 def test_limits_of_the_command_are_4(command: Command, script: Script, options: tuple[str, ...], said: str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from agents_loop.chat_client import ChatClient, ChatOptions
@@ -11,6 +11,7 @@ from agents_loop.clients.fallback import FallbackChatClient
 from agents_loop.evaluators.delegate import DelegateLoopEvaluator
 from agents_loop.files.dagraph.node_prompts import NodePrompts
 from agents_loop.files.dagraph.schema import AgentNode, Budget, Document, EvaluatorLoopNode, Part
+from agents_loop.files.given_limits import spending_limits, time_limits
 from agents_loop.files.named_client import NamedChatClient, prices_of
 from agents_loop.files.problems import path_text
 from agents_loop.files.prompted.evaluator import PromptedEvaluator
@@ -45,17 +46,17 @@ class NodeBuilder:
 
     def run_budgets(self) -> list[LoopBudget]:
         """What the whole run may spend: as the file says, but for the limits that others stand in for, and those."""
-        instead = replace(self.settings.limits, deadline_s=None)
-        return self._budgets([("budget", _limits(self.document.budget).without(instead)), ("budget", instead)])
+        left = _limits(self.document.budget).without(self.settings.limits)
+        return [*self._budgets("budget", left), *spending_limits(self.settings, counts_cached_input=False)]
 
     def run_deadline(self) -> list[LoopBudget]:
         """How long the whole run may take, if that is bounded."""
-        return self._budgets([("budget", Limits(deadline_s=self.settings.deadline_s))])
+        return list(time_limits(self.settings))
 
     def node_budgets(self, index: int) -> list[LoopBudget]:
         """What a node may spend, unless other limits stand in for the file's."""
         limits = _limits(self.document.nodes[index].budget).without(self.settings.limits)
-        return self._budgets([(f"nodes[{index}].budget", limits)])
+        return self._budgets(f"nodes[{index}].budget", limits)
 
     def models_of(self, node: AgentNode | EvaluatorLoopNode) -> list[tuple[ChatClient, ChatOptions]]:
         """Who may be asked in a node, and how."""
@@ -118,18 +119,17 @@ class NodeBuilder:
             asked = [TimedChatClient(client, seconds, name, place) for client, name in named]
         return asked[0] if len(asked) == 1 else FallbackChatClient(*asked)
 
-    def _budgets(self, limits: Sequence[tuple[str, Limits]]) -> list[LoopBudget]:
+    def _budgets(self, place: str, limits: Limits) -> list[LoopBudget]:
+        if limits == Limits():
+            return []
         return [
             LoopBudget(
-                max_tokens=limit.max_tokens,
-                max_cost_usd=limit.max_cost_usd,
-                deadline_s=limit.deadline_s,
+                max_tokens=limits.max_tokens,
+                max_cost_usd=limits.max_cost_usd,
                 counts_cached_input=False,
                 name=place,
                 on_estimate=self.settings.on_notice,
             )
-            for place, limit in limits
-            if limit != Limits()
         ]
 
 

@@ -13,6 +13,7 @@ from agents_loop.files.flomorphic.importing import import_flow
 from agents_loop.files.flomorphic.js import JsLimits
 from agents_loop.files.flomorphic.json_tree import parse_json
 from agents_loop.files.flomorphic.options import DEFAULT_DEADLINE_S, DEFAULT_MAX_NODE_VISITS, FlowOptions
+from agents_loop.files.given_limits import spending_limits, time_limits
 from agents_loop.files.inputs import InputValue
 from agents_loop.files.loop_file import BuiltLoop, LoopFile
 from agents_loop.files.named_client import named
@@ -101,7 +102,7 @@ class FloMorphicFile(LoopFile):
         options = FlowOptions(
             loop=LoopAgentOptions(
                 max_iterations=settings.max_iterations,
-                budget=_budget(settings),
+                budget=_budgets(settings),
                 prices=settings.prices,
                 return_best=settings.return_best,
             ),
@@ -121,14 +122,9 @@ def load_flomorphic(source: str, text: str) -> FloMorphicFile:
     return FloMorphicFile(source, import_flow(parse_json(text, source), source))
 
 
-def _budget(settings: RunSettings) -> LoopBudget:
-    limits = settings.limits
-    return LoopBudget(
-        max_tokens=limits.max_tokens,
-        max_cost_usd=limits.max_cost_usd,
-        deadline_s=DEFAULT_DEADLINE_S if limits.deadline_s is None else limits.deadline_s,
-        on_estimate=None if limits.max_tokens is None and limits.max_cost_usd is None else settings.on_notice,
-    )
+def _budgets(settings: RunSettings) -> list[LoopBudget]:
+    default = LoopBudget(deadline_s=DEFAULT_DEADLINE_S, name="a flow's default deadline")
+    return [*spending_limits(settings), *(list(time_limits(settings)) or [default])]
 
 
 def _read(value: InputValue) -> JsonValue:

@@ -12,6 +12,7 @@ from agents_loop.agent import AIAgent
 from agents_loop.chat_client import ChatClient
 from agents_loop.files.checking import input_problems, model_problems
 from agents_loop.files.counting import counted
+from agents_loop.files.given_limits import spending_limits, time_limits
 from agents_loop.files.inputs import InputValue, resolve_inputs
 from agents_loop.files.loop_file import BuiltLoop, LoopFile
 from agents_loop.files.named_client import NamedChatClient, named, prices_of
@@ -272,13 +273,4 @@ def _limited(budgets: Sequence[LoopBudget], settings: RunSettings) -> list[LoopB
                 on_estimate=settings.on_notice,
             )
         )
-    if instead != Limits():
-        limited.append(
-            LoopBudget(
-                max_tokens=instead.max_tokens,
-                max_cost_usd=instead.max_cost_usd,
-                deadline_s=instead.deadline_s,
-                on_estimate=settings.on_notice,
-            )
-        )
-    return limited
+    return [*limited, *spending_limits(settings), *time_limits(settings)]
