@@ -12,12 +12,13 @@ from agents_loop.loop.asking import ask_all
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
-from agents_loop.messages import UsageDetails
 from agents_loop.metering.meter import budgets_left
+from agents_loop.numeric import is_int, is_number
 from agents_loop.strategy.budget import IterationBudget
 from agents_loop.strategy.decision import StrategyDecision
 from agents_loop.strategy.detectors import DetectorLike, SignalDetector, as_detector
 from agents_loop.strategy.history import Attempt, IterationStrategy
+from agents_loop.strategy.remembered import Remembered, Used
 from agents_loop.strategy.rules import decide_strategy
 from agents_loop.strategy.signals import IterationSignals
 from agents_loop.strategy.thresholds import StrategyThresholds
@@ -31,9 +32,6 @@ from agents_loop.strategy.wording import (
     feedback_text,
     question_text,
 )
-
-_ATTEMPTS = "_agents_loop.iteration_strategy"
-"""Where a run's context keeps, by evaluator, the attempts so far, by iteration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +99,7 @@ class IterationStrategyLoopEvaluatorOptions:
             value = getattr(self, name)
             if value is None:
                 continue
-            kind = int | float if name == "max_s" else int
-            if not isinstance(value, kind) or isinstance(value, bool):
+            if not (is_number(value) if name == "max_s" else is_int(value)):
                 raise TypeError(f"{name} must be a number or None, not {value!r}")
             if not value > 0:
                 raise ConfigurationError(f"{name} must be above 0, not {value!r}")
@@ -116,8 +113,9 @@ class IterationStrategyLoopEvaluator(LoopEvaluator):
     used and the words. Each evaluation's `details` hold the decision with its triggers, its rule and its numbers, its
     `note` says why, and its `score` is the quality.
 
-    The attempts so far are kept in the run's context. A run that goes on after a person was asked begins without them.
-    As soon as a detector raises, the others are cancelled and awaited, and that exception is raised.
+    The attempts so far are kept in the run's context, and in its memory where the run has to wait. What a person
+    answers to its question is new: the run goes on without the attempts before. As soon as a detector raises, the
+    others are cancelled and awaited, and that exception is raised.
 
     Args:
         detectors: What looks at the answer: `SignalDetector`s, other evaluators, or functions of the context that give
@@ -154,24 +152,26 @@ class IterationStrategyLoopEvaluator(LoopEvaluator):
 
         Raises:
             TypeError: A detector gave something else than `IterationSignals`.
+            SessionStateError: What the session keeps of earlier attempts can't be read.
         """
         signals = await self._detect(context)
-        attempts = self._attempts(context)
-        history = [attempts[number] for number in sorted(attempts) if number < context.iteration]
+        remembered = Remembered.of(context, self)
+        used = remembered.used(context)
         decision = decide_strategy(
             signals,
-            self._budget(context),
-            history,
+            self._budget(context, used),
+            remembered.attempts(context.iteration),
             self.options.thresholds,
             simplify_on_cascade=self.options.on_cascade == "simplify",
         )
-        attempts[context.iteration] = Attempt(
+        attempt = Attempt(
             iteration=context.iteration,
             triggers=decision.triggers,
             quality=signals.quality,
             strategy=decision.strategy,
         )
-        return self._evaluation(decision, signals.quality)
+        remembered.keep(attempt, used)
+        return self._evaluation(decision, signals.quality if signals.unclear is None else None)
 
     def _evaluation(self, decision: StrategyDecision, score: float | None) -> LoopEvaluation:
         options = self.options
@@ -197,29 +197,22 @@ class IterationStrategyLoopEvaluator(LoopEvaluator):
             raise error
         return IterationSignals.merged([each.signals for each in asked])
 
-    def _attempts(self, context: LoopContext) -> dict[int, Attempt]:
-        of_all: dict[int, dict[int, Attempt]] = context.additional_properties.setdefault(_ATTEMPTS, {})
-        return of_all.setdefault(id(self), {})
-
-    def _budget(self, context: LoopContext) -> IterationBudget:
-        options, records = self.options, context.iterations
-        reported = [tokens for record in records if (tokens := _tokens(record.usage)) is not None]
-        used = sum(reported) if reported else None
-        elapsed = sum(record.duration_s for record in records)
+    def _budget(self, context: LoopContext, used: Used) -> IterationBudget:
+        options, tokens = self.options, used.tokens if used.reports else None
         left, left_s = budgets_left()
-        if options.max_tokens is not None and used is not None:
-            left.append((max(0, options.max_tokens - used), options.max_tokens))
+        if options.max_tokens is not None and tokens is not None:
+            left.append((max(0, options.max_tokens - tokens), options.max_tokens))
         tightest = min(left, key=lambda each: each[0] / each[1], default=None)
-        ends = [each for each in (options.max_s, None if left_s is None else elapsed + left_s) if each is not None]
+        ends = [each for each in (options.max_s, None if left_s is None else used.seconds + left_s) if each is not None]
         return IterationBudget(
             iteration=context.iteration,
             max_iterations=context.max_iterations,
             max_tokens=options.max_tokens if tightest is None else tightest[1],
-            tokens_used=used if tightest is None else tightest[1] - tightest[0],
-            next_tokens=options.next_tokens or (round(sum(reported) / len(reported)) if reported else None),
+            tokens_used=tokens if tightest is None else tightest[1] - tightest[0],
+            next_tokens=options.next_tokens or (round(used.tokens / used.reports) if used.reports else None),
             max_s=min(ends, default=None),
-            elapsed_s=elapsed,
-            next_s=elapsed / len(records) if records else None,
+            elapsed_s=used.seconds,
+            next_s=used.seconds / used.iterations if used.iterations else None,
         )
 
 
@@ -239,14 +232,3 @@ class _Detection(LoopEvaluator):
             )
         self.signals = found
         return LoopEvaluation.stop()
-
-
-def _tokens(usage: UsageDetails | None) -> int | None:
-    """The tokens of an iteration; `None` where nobody reported any. Some report no total: then it is too low."""
-    if usage is None:
-        return None
-    parts = [count for count in (usage.input_token_count, usage.output_token_count) if count is not None]
-    known = [sum(parts)] if parts else []
-    if usage.total_token_count is not None:
-        known.append(usage.total_token_count)
-    return max(known, default=None)

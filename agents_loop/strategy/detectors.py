@@ -10,9 +10,10 @@ from typing import Final, TypeAlias, cast
 from agents_loop.checks.check import Check
 from agents_loop.loop.asking import ask
 from agents_loop.loop.context import LoopContext
+from agents_loop.loop.criteria import criteria_met
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
-from agents_loop.loop.no_verdict import is_without_verdict
+from agents_loop.loop.no_verdict import lacks_verdict
 from agents_loop.strategy.signals import IterationSignals, UnmetRequirement, ValidationFailure
 
 CHECK_FAILED: Final = "CHECK_FAILED"
@@ -64,7 +65,7 @@ class EvaluatorSignalDetector(SignalDetector):
             return IterationSignals(impossible=word.reason, quality=word.score)
         if word.question is not None:
             return IterationSignals(question=word.question, quality=word.score)
-        if is_without_verdict(word):
+        if lacks_verdict(word) and all(criteria_met([word]).values()):
             return IterationSignals(unclear=word.note or f"{type(self.evaluator).__name__} gave no verdict")
         if isinstance(self.evaluator, Check) and self.evaluator.required:
             failure = ValidationFailure(CHECK_FAILED, _problem(word), path=self.evaluator.name)

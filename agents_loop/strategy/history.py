@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from statistics import pstdev
+from typing import Any
 
+from agents_loop.messages import JsonValue
 from agents_loop.strategy.thresholds import MOST_FAILURES, SAME_FOR, StrategyThresholds
 from agents_loop.strategy.triggers import Trigger, TriggerType
 
@@ -46,6 +48,30 @@ class Attempt:
     quality: float | None = None
     strategy: IterationStrategy | None = None
     """`None`: not chosen yet."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """As a JSON value."""
+        return {
+            "iteration": self.iteration,
+            "triggers": [{**trigger.to_json(), "severity": trigger.severity} for trigger in self.triggers],
+            "quality": self.quality,
+            "strategy": None if self.strategy is None else self.strategy.value,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Attempt:
+        """What `to_json` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is not.
+        """
+        strategy, quality = stored["strategy"], stored["quality"]
+        return cls(
+            iteration=int(stored["iteration"]),
+            triggers=tuple([Trigger.from_json(each) for each in stored["triggers"]]),
+            quality=None if quality is None else float(quality),
+            strategy=None if strategy is None else IterationStrategy(strategy),
+        )
 
 
 def is_better(later: Attempt, earlier: Attempt, thresholds: StrategyThresholds) -> bool:

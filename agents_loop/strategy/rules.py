@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
+from agents_loop.errors import ConfigurationError
 from agents_loop.strategy.budget import IterationBudget
 from agents_loop.strategy.case import Case, Plan
 from agents_loop.strategy.decision import Flag, Modification, StrategyDecision
@@ -41,12 +43,14 @@ def decide_strategy(
             asked.
 
     Raises:
-        TypeError: The signals or the budget are none.
+        TypeError: The signals, the budget or the history are none.
+        ConfigurationError: The history is not in order, or has an iteration that is not before this one.
     """
     if not isinstance(signals, IterationSignals):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"signals must be IterationSignals, not {type(signals).__name__}")
     if not isinstance(budget, IterationBudget):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"budget must be an IterationBudget, not {type(budget).__name__}")
+    _check_history(history, budget.iteration)
     case = Case(signals, budget, history, thresholds or StrategyThresholds())
     plan = next((plan for rule in RULES if (plan := rule(case)) is not None), None) or tree_plan(case)
     if plan.rule == "cascade" and simplify_on_cascade:
@@ -60,6 +64,14 @@ def decide_strategy(
         triggers=case.triggers,
         numbers=case.numbers(),
     )
+
+
+def _check_history(history: Sequence[Attempt], iteration: int) -> None:
+    if not all(isinstance(each, Attempt) for each in history):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError("history must hold Attempts")
+    numbers = [attempt.iteration for attempt in history] + [iteration]
+    if any(later <= earlier for earlier, later in pairwise(numbers)):
+        raise ConfigurationError(f"history must hold the iterations before {iteration}, in order, not {numbers[:-1]}")
 
 
 def _impossible(case: Case) -> Plan | None:

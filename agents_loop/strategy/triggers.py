@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from agents_loop.messages import JsonValue
 from agents_loop.strategy.signals import HallucinationReport, IterationSignals
@@ -55,6 +55,22 @@ class Trigger:
             "fixable": self.fixable,
             "blocks_acceptance": self.blocks_acceptance,
         }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Trigger:
+        """What `to_json` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is not.
+        """
+        return cls(
+            TriggerType(stored["type"]),
+            str(stored["key"]),
+            float(stored["severity"]),
+            str(stored["text"]),
+            bool(stored["fixable"]),
+            bool(stored["blocks_acceptance"]),
+        )
 
 
 def triggers_of(signals: IterationSignals, thresholds: StrategyThresholds) -> tuple[Trigger, ...]:

@@ -372,6 +372,25 @@ async def test_a_judge_without_a_verdict():
     assert "<unknown>" not in json.dumps(result.iterations[0].evaluations[0].details)
 
 
+async def test_a_judge_without_a_verdict_beside_evidence():
+    """Strategy: the same where the judge stands beside evidence that speaks for the answer; a failed check is known."""
+    judge = Judge(ScriptedChatClient(lambda messages, options: "Well, hm."))
+    fine, wrong_one = check("fine", lambda text: None), check("short", lambda text: "42 words")
+    result, agent = await run(strategy(EvidenceLoopEvaluator(judge, fine)), max_iterations=4)
+    assert rules(result)[0] == ("retry", "unclear")
+    assert agent.inputs[1] == []
+    result, agent = await run(strategy(EvidenceLoopEvaluator(judge, [fine, wrong_one])), max_iterations=4)
+    assert rules(result)[0] == ("retry", "requirement_first")
+    assert "42 words" in agent.inputs[1][0]
+
+
+async def test_no_score_where_something_is_unclear():
+    """Strategy: where a detector could tell nothing, what the others say of the quality is no score."""
+    signals = IterationSignals(quality=0.8, unclear="the judge is out")
+    result, _ = await run(strategy(scripted(signals, IterationSignals(quality=0.9))))
+    assert [record.score for record in result.iterations] == [None, 0.9]
+
+
 async def test_evidence_is_passed_on():
     """Strategy: as the judge of an evidence evaluator it hears what checks found, and hands it to its own judge."""
     judge = ScriptedChatClient(['{"gapAnalysis": "too long", "answered": false}'])

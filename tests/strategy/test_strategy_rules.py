@@ -303,6 +303,16 @@ def test_what_is_unclear():
     assert decided(found(NEEDED, unclear="so")).rule == "requirement_first"
 
 
+@pytest.mark.parametrize("numbers", [[3], [2], [1, 1], [0, 2]])
+def test_a_history_that_is_none(numbers):
+    """Strategy: a history that is not of iterations before this one, in order, is an error that says so."""
+    attempts = [Attempt(iteration=number, quality=0.5) for number in numbers]
+    with pytest.raises(ConfigurationError, match="history must hold the iterations before 2, in order"):
+        decide_strategy(found(FORM, quality=0.5), IterationBudget(iteration=2, max_iterations=5), attempts)
+    with pytest.raises(TypeError, match="history must hold Attempts"):
+        decide_strategy(found(FORM), IterationBudget(iteration=2, max_iterations=5), [found(FORM)])  # type: ignore[list-item]
+
+
 def test_time():
     """Strategy: time that does not suffice is put before a person."""
     assert decided(found(FORM), elapsed_s=50).numbers["elapsed_s"] is None
