@@ -22,6 +22,7 @@ from pydantic_core import from_json, to_json
 from agents_loop.agent import AgentSession, AIAgent
 from agents_loop.errors import BudgetExceededError, ConfigurationError
 from agents_loop.messages import FunctionCallContent, FunctionResultContent, JsonValue
+from agents_loop.well_formed import well_formed
 
 _LOGGER = logging.getLogger("agents_loop")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -184,7 +185,7 @@ def as_tool(value: Tool) -> FunctionTool | Mapping[str, JsonValue]:
 
 def error_result(call: FunctionCallContent, said: str) -> FunctionResultContent:
     """The result of a call that did not do what it should, as the model reads it."""
-    return FunctionResultContent(call.call_id, _sendable(f"Error: {said}"))
+    return FunctionResultContent(call.call_id, well_formed(f"Error: {said}"))
 
 
 def _name_of(function: Callable[..., Any]) -> str:
@@ -303,17 +304,8 @@ def _parameters_schema(arguments: type[BaseModel]) -> dict[str, JsonValue]:
 def _json_value(result: Any) -> JsonValue:
     """What a function gave as a JSON value: models and dataclasses as objects, what JSON does not know as its text."""
     if isinstance(result, str):
-        return _sendable(str(result))
+        return well_formed(str(result))
     return from_json(to_json(result, fallback=str, bytes_mode="base64", inf_nan_mode="null"))
-
-
-def _sendable(text: str) -> str:
-    """The text, with half characters, which no request can carry, replaced."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _named(error: BaseException) -> str:

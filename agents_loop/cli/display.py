@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from abc import ABC, abstractmethod
 from typing import Any, cast
 
 from agents_loop.cli.live import LiveScreen
-from agents_loop.cli.streams import write_err
+from agents_loop.cli.streams import is_live_terminal, write_err
 from agents_loop.cli.text import one_line, printable, redact
 from agents_loop.files.counting import counted
 from agents_loop.loop.answer import answer_text
@@ -187,8 +185,7 @@ def choose_display(*, quiet: bool) -> Display:
     """The display for where standard error goes."""
     if quiet:
         return QuietDisplay()
-    is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    return LiveDisplay() if is_terminal else PlainDisplay()
+    return LiveDisplay() if is_live_terminal() else PlainDisplay()
 
 
 def word_of(evaluation: LoopEvaluation) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from contextlib import suppress
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from agents_loop.cli.live import ScreenConsole
-from agents_loop.cli.streams import write_err
+from agents_loop.cli.streams import is_live_terminal, write_err
 from agents_loop.cli.text import one_line, redact
 from agents_loop.evals.grading import Grade
 from agents_loop.evals.record import QuestionRecord
@@ -98,8 +96,7 @@ def choose_progress(*, quiet: bool) -> EvalProgress:
     """What suits where standard error goes."""
     if quiet:
         return EvalProgress()
-    is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    return BarProgress() if is_terminal else PlainProgress()
+    return BarProgress() if is_live_terminal() else PlainProgress()
 
 
 def line_of(record: QuestionRecord) -> str:

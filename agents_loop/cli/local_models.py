@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from agents_loop.chat_client import ChatClient
-from agents_loop.cli.streams import write_err, write_out
+from agents_loop.cli.streams import is_person_there, write_err, write_out
 from agents_loop.cli.text import one_line
 from agents_loop.clients.model_files import (
     KNOWN_MODELS,
@@ -83,7 +83,7 @@ def _pull_with_bar(name: str) -> Path:
 
 def _wants(name: str) -> bool:
     """Ask the person at the terminal, if there is one."""
-    if sys.stdin is None or sys.stderr is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not is_person_there():
         return False
     size = f"{KNOWN_MODELS[name].size_bytes / _MEGABYTE:,.0f} MB"
     write_err(f"The model {name!r} is not on this machine. Pull it now ({size})? [y/N] ")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from agents_loop.cli.streams import say_error, write_err
+from agents_loop.cli.streams import is_person_there, say_error, write_err
 from agents_loop.cli.text import as_utf8, printable
 from agents_loop.errors import ConfigurationError
 from agents_loop.loop.questions import accept_answer
@@ -21,9 +21,7 @@ _HOW: Final = f"(your answer; {ACCEPT} takes the last draft as it is; nothing le
 
 def person_at_terminal() -> AskPerson | None:
     """Who can be asked; `None` where nobody sits there."""
-    if sys.stdin is None or sys.stderr is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return None
-    return _ask
+    return _ask if is_person_there() else None
 
 
 def _ask(question: str) -> ChatMessage | None:

@@ -72,6 +72,16 @@ class Output(TextIOBase):
             self.lost = error
 
 
+def is_live_terminal() -> bool:
+    """Whether standard error goes to a terminal in which lines can be written anew."""
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def is_person_there() -> bool:
+    """Whether there is a person at a terminal, who reads standard error and writes to standard input."""
+    return sys.stdin is not None and sys.stderr is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
 @contextmanager
 def guarded_output() -> Generator[Output, None, None]:
     """Let whatever writes to standard output within it, this command or a library of its, write to an `Output`."""

@@ -11,10 +11,11 @@ from pydantic import BaseModel
 from agents_loop.chat_client import ChatOptions, JsonSchemaFormat, ResponseFormat
 from agents_loop.clients.chat_completions.dialect import Dialect
 from agents_loop.clients.chat_completions.schema import model_format
-from agents_loop.clients.chat_completions.wire_messages import Wire, well_formed, wire_messages
+from agents_loop.clients.chat_completions.wire_messages import Wire, wire_messages
 from agents_loop.errors import ConfigurationError
 from agents_loop.messages import ChatMessage
 from agents_loop.tools import FunctionTool, Tool, as_tool
+from agents_loop.well_formed import well_formed
 
 _ANY_OBJECT = "Answer with one JSON object and nothing else."
 _OF_SCHEMA = "Answer with one JSON object that is valid against this JSON schema, and nothing else:\n"

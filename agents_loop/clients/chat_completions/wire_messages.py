@@ -28,6 +28,7 @@ from agents_loop.messages import (
     UriContent,
     UsageContent,
 )
+from agents_loop.well_formed import well_formed
 
 Wire = dict[str, Any]
 
@@ -57,15 +58,6 @@ def wire_messages(messages: Iterable[ChatMessage]) -> list[Wire]:
         ConfigurationError: A role or a content that the API does not know.
     """
     return [wire for message in messages for wire in _wire_message(message)]
-
-
-def well_formed(text: str) -> str:
-    """The text as it can be encoded: half of a surrogate pair, which is no character, becomes U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _wire_message(message: ChatMessage) -> list[Wire]:
