@@ -22,7 +22,7 @@ from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.loop.joining import joined_wish
-from agents_loop.loop.no_verdict import is_without_verdict
+from agents_loop.loop.no_verdict import NO_VERDICT, is_without_verdict
 from agents_loop.loop.result import evaluation_to_json
 from agents_loop.messages import JsonValue
 from agents_loop.numeric import is_number
@@ -139,14 +139,19 @@ class PanelLoopEvaluator(LoopEvaluator):
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Ask the members, tier by tier."""
         asked: list[list[JsonValue]] = []
+        voters: list[_Ballot] = []
         word = LoopEvaluation.stop()
         for tier in self._tiers:
             ballots = await self._ask(tier, context)
             asked.append([ballot.to_json() for ballot in ballots])
-            word = self._counted([ballot for ballot in ballots if self._has_vote(ballot)])
+            voters = [ballot for ballot in ballots if self._has_vote(ballot)]
+            word = self._counted(voters)
             if word.decision != "stop":
                 break
-        return replace(word, details={"vote": self.options.vote, "tiers": asked})
+        details: dict[str, JsonValue] = {"vote": self.options.vote, "tiers": asked}
+        if word.decision == "continue" and _only_for_want_of_verdicts(voters):
+            details[NO_VERDICT] = "members"
+        return replace(word, details=details)
 
     async def _ask(self, tier: Sequence[tuple[LoopEvaluator, float]], context: LoopContext) -> list[_Ballot]:
         ballots = [_Ballot(member, weight, self.options.on_failure) for member, weight in tier]
@@ -218,6 +223,14 @@ class _Ballot(LoopEvaluator):
             return evaluation_to_json(self.word)
         failure = f"{type(self.failure).__name__}: {self.failure}"
         return {"evaluator": type(self._member).__name__, "failure": failure, "counts_as": self._on_failure}
+
+
+def _only_for_want_of_verdicts(voters: Sequence[_Ballot]) -> bool:
+    """Whether a panel goes on though nobody who gave a verdict asks for it."""
+    wishes = [voter for voter in voters if voter.word.decision != "stop"]
+    if not wishes:
+        return not voters
+    return all(wish.failure is not None or is_without_verdict(wish.word) for wish in wishes)
 
 
 def _score(words: Sequence[LoopEvaluation], weights: Sequence[float], vote: Vote) -> float | None:

@@ -31,7 +31,7 @@ from agents_loop import (
     tool,
 )
 from agents_loop.clients.openai import OpenAIChatClient
-from agents_loop.judging.voting import is_without_verdict
+from agents_loop.loop.no_verdict import is_without_verdict
 from agents_loop.testing import ScriptedChatClient
 
 FALLBACK = FunctionCallLoopEvaluatorOptions().fallback_question

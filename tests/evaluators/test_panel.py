@@ -28,10 +28,12 @@ from agents_loop import (
     check,
 )
 from agents_loop.judging.asking import NoVerdict
+from agents_loop.loop.no_verdict import NO_VERDICT, is_without_verdict
 from agents_loop.testing import ScriptedChatClient
 
 STOP = LoopEvaluation.stop
 GO_ON = LoopEvaluation.continue_
+DOWN = GO_ON(details={NO_VERDICT: "network"})
 
 
 def context():
@@ -188,6 +190,25 @@ async def test_an_outage_is_never_a_score():
     assert (await word_of([down, STOP(score=0.6)], vote="mean")).score == 0.6
     alone = await word_of([unreadable], vote="mean", threshold=0)
     assert (alone.decision, alone.score, alone.note) == ("continue", None, "no member gave a verdict")
+
+
+@pytest.mark.parametrize(
+    ("members", "options", "is_without"),
+    [
+        ([DOWN], {}, True),
+        ([DOWN, STOP()], {"vote": "unanimous"}, True),
+        ([DOWN], {"vote": "mean", "threshold": 0}, True),
+        ([RuntimeError("down"), STOP()], {"vote": "unanimous", "on_failure": "continue"}, True),
+        ([DOWN, GO_ON("more")], {}, False),
+        ([STOP(score=0.1)], {"vote": "mean", "threshold": 0.5}, False),
+        ([DOWN, LoopEvaluation.ask("Which?")], {}, False),
+        ([STOP()], {}, False),
+    ],
+)
+async def test_a_panel_for_want_of_verdicts(members, options, is_without):
+    """F1: a panel that goes on only since members gave no verdict is without one itself."""
+    word = await word_of(members, **options)
+    assert is_without_verdict(word) is is_without
 
 
 # --- tiers
