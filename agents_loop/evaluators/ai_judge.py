@@ -29,7 +29,7 @@ from agents_loop.judging.prompt import (
 )
 from agents_loop.judging.reading import VerdictReading, read_reply
 from agents_loop.judging.shown import Piece, answer_pieces, request_text
-from agents_loop.judging.trimming import ShownLimits, tighter
+from agents_loop.judging.trimming import ShownLimits, shorter_prompts, tighter
 from agents_loop.judging.user_message import user_message
 from agents_loop.judging.verdict import (
     DONE_VERDICT_MARKER,
@@ -260,11 +260,6 @@ Please go on and deliver the complete answer."""
             return [system, plain_message(context.initial_messages, context.last_response, options.new_nonce)]
         return [system, user_message(context, options, limits, closing=self._closing)]
 
-    def _shorter_messages(self, context: LoopContext, times: int) -> list[ChatMessage] | None:
-        """With less of the answer, for a judge whose context the prompt does not fit."""
-        limits = tighter(self._limits, context, times)
-        return None if limits is None else self._messages(context, limits)
-
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Ask the judge about the latest response.
 
@@ -280,7 +275,7 @@ Please go on and deliver the complete answer."""
             self.options.on_failure,
             context,
             _read,
-            lambda times: self._shorter_messages(context, times),
+            shorter_prompts(self._messages, self._limits, context),
         )
         if isinstance(reading, NoVerdict):
             return reading.evaluation()
@@ -289,8 +284,10 @@ Please go on and deliver the complete answer."""
         return LoopEvaluation.continue_(self._feedback(reading.gap, context), details=_details(reading))
 
     async def _carefully(self, judge: CarefulJudge, context: LoopContext) -> LoopEvaluation:
+        shorter = shorter_prompts(self._messages, self._limits, context)
+
         def prompt(times: int) -> list[ChatMessage] | None:
-            return self._shorter_messages(context, times) if times else self.build_messages(context)
+            return shorter(times) if times else self.build_messages(context)
 
         outcome = await judge.judge(prompt, context)
         if isinstance(outcome, NoVerdict):

@@ -22,7 +22,7 @@ from agents_loop.judging.prompt import (
     counters_of,
     render_instructions,
 )
-from agents_loop.judging.trimming import ShownLimits, tighter
+from agents_loop.judging.trimming import ShownLimits, shorter_prompts
 from agents_loop.judging.user_message import user_message
 from agents_loop.judging.verdict import UNKNOWN_GAP
 from agents_loop.loop.context import LoopContext
@@ -177,11 +177,6 @@ Call exactly one of them, and write nothing else. In doubt, call {CONTINUE_PLACE
         shown = user_message(context, options, limits, closing=self._closing)
         return [ChatMessage(ChatRole.SYSTEM, rendered), shown]
 
-    def _shorter_messages(self, context: LoopContext, times: int) -> list[ChatMessage] | None:
-        """With less of the answer, for a judge whose context the prompt does not fit."""
-        limits = tighter(self._limits, context, times)
-        return None if limits is None else self._messages(context, limits)
-
     async def evaluate(self, context: LoopContext) -> LoopEvaluation:
         """Ask the judge about the latest response.
 
@@ -196,7 +191,7 @@ Call exactly one of them, and write nothing else. In doubt, call {CONTINUE_PLACE
             options.on_failure,
             context,
             partial(read_calls, goes_on=options.continue_function, passes=options.answered_function),
-            partial(self._shorter_messages, context),
+            shorter_prompts(self._messages, self._limits, context),
         )
         if isinstance(reading, NoVerdict):
             return reading.evaluation()

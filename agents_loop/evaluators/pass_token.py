@@ -18,7 +18,7 @@ from agents_loop.judging.pass_token import PassTokenReading, checked_token, read
 from agents_loop.judging.policy import JudgeFailurePolicy
 from agents_loop.judging.prompt import JudgeSees, counters_of, fenced_sources
 from agents_loop.judging.sources import Source, Sources, check_sources, find_sources, sources_now
-from agents_loop.judging.trimming import ShownLimits, tighter
+from agents_loop.judging.trimming import ShownLimits, shorter_prompts
 from agents_loop.judging.user_message import user_message
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
@@ -153,10 +153,10 @@ asked for."""
             ConfigurationError: The sources are looked up by an async callable.
         """
         sources = self.options.sources
-        return self._messages(context, None if sources is None else sources_now(sources, context), self._limits)
+        return self._messages(None if sources is None else sources_now(sources, context), context, self._limits)
 
     def _messages(
-        self, context: LoopContext, sources: Sequence[Source] | None, limits: ShownLimits
+        self, sources: Sequence[Source] | None, context: LoopContext, limits: ShownLimits
     ) -> list[ChatMessage]:
         options, values = self.options, {self.PASS_TOKEN_PLACEHOLDER: self.options.pass_token, **counters_of(context)}
         if sources is not None and self.SOURCES_PLACEHOLDER in self._instructions:
@@ -173,19 +173,15 @@ asked for."""
         """
         given = self.options.sources
         sources = None if given is None else await find_sources(given, context)
-
-        def shorter(times: int) -> list[ChatMessage] | None:
-            limits = tighter(self._limits, context, times)
-            return None if limits is None else self._messages(context, sources, limits)
-
+        prompt = partial(self._messages, sources)
         reading = await ask(
             self.checker_client,
-            self._messages(context, sources, self._limits),
+            prompt(context, self._limits),
             self._chat_options,
             self.options.on_failure,
             context,
             partial(_read, token=self.options.pass_token),
-            shorter,
+            shorter_prompts(prompt, self._limits, context),
         )
         if isinstance(reading, NoVerdict):
             return reading.evaluation()

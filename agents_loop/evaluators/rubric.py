@@ -24,7 +24,7 @@ from agents_loop.judging.rubric import (
     read_rubric_reply,
     rubric_format,
 )
-from agents_loop.judging.trimming import ShownLimits, tighter
+from agents_loop.judging.trimming import ShownLimits, shorter_prompts
 from agents_loop.judging.user_message import user_message
 from agents_loop.judging.verdict import UNKNOWN_GAP
 from agents_loop.judging.voting import reaches
@@ -188,10 +188,10 @@ Please deliver the complete answer, and keep what was right about the last one."
         def read(response: ChatResponse) -> RubricReading:
             return read_rubric_reply(verdict_text(response), self.criteria)
 
-        def shorter(times: int) -> list[ChatMessage] | None:
-            limits = tighter(self._limits, context, times)
-            return None if limits is None else [*self._messages(context, limits), *further]
+        def prompt(context: LoopContext, limits: ShownLimits) -> list[ChatMessage]:
+            return [*self._messages(context, limits), *further]
 
+        shorter = shorter_prompts(prompt, self._limits, context)
         messages = [*self.build_messages(context), *further]
         return await ask(
             self.judge_client, messages, self._chat_options, self.options.on_failure, context, read, shorter

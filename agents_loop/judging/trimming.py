@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from agents_loop.judging.shown import count_chars, earlier_messages, shown_messages
 from agents_loop.judging.sizes import LEAST_CHARS
 from agents_loop.loop.context import LoopContext
+from agents_loop.messages import ChatMessage
 
 _SHARE = 4
 """Each time a quarter stays: servers seldom say how much was too much."""
@@ -29,6 +31,24 @@ def tighter(limits: ShownLimits, context: LoopContext, times: int) -> ShownLimit
     if answer is None and conversation is None:
         return None
     return ShownLimits(answer or LEAST_CHARS, conversation or LEAST_CHARS)
+
+
+def shorter_prompts(
+    prompt: Callable[[LoopContext, ShownLimits], list[ChatMessage]], limits: ShownLimits, context: LoopContext
+) -> Callable[[int], list[ChatMessage] | None]:
+    """Gives the prompt for the how manieth time that it was too long for the judge's model, as `ask` wants it.
+
+    Args:
+        prompt: Makes the prompt.
+        limits: What holds for it as long as it is not too long.
+        context: What is judged.
+    """
+
+    def shorter(times: int) -> list[ChatMessage] | None:
+        less = tighter(limits, context, times)
+        return None if less is None else prompt(context, less)
+
+    return shorter
 
 
 def _cut(chars: int, most: int | None, times: int) -> int | None:

@@ -18,7 +18,7 @@ from agents_loop.judging.prompt import (
     JudgeSees,
     render_instructions,
 )
-from agents_loop.judging.trimming import ShownLimits, tighter
+from agents_loop.judging.trimming import ShownLimits, shorter_prompts
 from agents_loop.judging.user_message import user_message
 from agents_loop.loop.context import LoopContext
 from agents_loop.messages import ChatMessage, ChatRole
@@ -116,11 +116,7 @@ rely on the response as it stands, from 0 to 1."""
         Raises:
             JudgeFailedError: It gave no review, and the policy is to raise.
         """
-
-        def shorter(times: int) -> list[ChatMessage] | None:
-            limits = tighter(ShownLimits(), context, times)
-            return None if limits is None else self._messages(context, limits)
-
+        shorter = shorter_prompts(self._messages, ShownLimits(), context)
         messages, policy = self.build_messages(context), self.options.on_failure
         reading = await ask(self.review_client, messages, self._chat_options, policy, context, _read, shorter)
         if isinstance(reading, NoVerdict):
