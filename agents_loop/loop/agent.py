@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager, nullcontext
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 from agents_loop.adapting import AgentLike, as_agent
 from agents_loop.agent import (
@@ -32,10 +32,19 @@ _NO_TIMER = nullcontext[None]()
 _LOGGER = logging.getLogger("agents_loop")
 
 
+class HasResult(Protocol):
+    """A run."""
+
+    @property
+    def result(self) -> LoopResult | None:
+        """How it went; `None` while it goes on."""
+        ...
+
+
 class LoopEvents:
     """The events of a run, as they happen: an async iterator. `result` is set once the run is over."""
 
-    def __init__(self, run: LoopRun, events: AsyncIterator[LoopEvent]) -> None:
+    def __init__(self, run: HasResult, events: AsyncIterator[LoopEvent]) -> None:
         self._run = run
         self._events = events
 

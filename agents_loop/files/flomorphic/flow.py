@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from typing import Self
 
 from agents_loop.agent import AgentRunOptions, AgentSession, Messages
 from agents_loop.chat_client import ChatClient
@@ -13,28 +12,8 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.files.flomorphic.graph import FlowGraph
 from agents_loop.files.flomorphic.options import FlowOptions
 from agents_loop.files.flomorphic.run import FlowRun
-from agents_loop.loop.events import LoopEvent
-from agents_loop.loop.result import LoopResult
+from agents_loop.loop.agent import LoopEvents
 from agents_loop.messages import JsonValue, as_messages
-
-
-class FlowEvents:
-    """The events of a run, as they happen: an async iterator. `result` is set once the run is over."""
-
-    def __init__(self, run: FlowRun, events: AsyncIterator[LoopEvent]) -> None:
-        self._run = run
-        self._events = events
-
-    @property
-    def result(self) -> LoopResult | None:
-        """How the run went; `None` while it goes on."""
-        return self._run.result
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> LoopEvent:
-        return await anext(self._events)
 
 
 class Flow:
@@ -70,7 +49,7 @@ class Flow:
         session: AgentSession | None = None,
         options: AgentRunOptions | None = None,
         streaming: bool = False,
-    ) -> AsyncGenerator[FlowEvents, None]:
+    ) -> AsyncGenerator[LoopEvents, None]:
         """Run the flow, and give its events as they happen. Leaving the block early closes the run.
 
         Args:
@@ -88,7 +67,7 @@ class Flow:
         run = FlowRun(self.graph, self._clients, self._options, root, as_messages(messages), streaming=streaming)
         try:
             async with aclosing(run.events()) as events:
-                yield FlowEvents(run, events)
+                yield LoopEvents(run, events)
         except BaseException as error:
             run.end(error)
             raise
