@@ -90,7 +90,7 @@ def guarded_output() -> Generator[Output, None, None]:
         try:
             yield output
         finally:
-            output.flush()
+            output.close()  # it flushes; one that is left open does so once more when it is collected
 
 
 def write_out(text: str) -> None:

@@ -65,3 +65,17 @@ def test_output_is_the_streams_own(capsys: pytest.CaptureFixture[str]):
     assert (output.encoding, output.isatty(), output.writable()) == (sys.stdout.encoding, False, True)
     assert output.write("abc") == 3
     assert capsys.readouterr().out == "abc"
+
+
+def test_output_is_not_flushed_again_once_it_is_over(monkeypatch: pytest.MonkeyPatch):
+    """What the output stood for may be closed by the time it is collected: then it must not be touched."""
+    behind = io.StringIO()
+    monkeypatch.setattr("sys.stdout", behind)
+    with guarded_output() as output:
+        write_out("a")
+
+    output.write("b")  # as a library does that keeps the stream
+    assert behind.getvalue() == "ab"
+    behind.close()
+    output.close()
+    assert output.closed
