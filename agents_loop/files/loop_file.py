@@ -127,5 +127,6 @@ class LoopFile(ABC):
 
         Raises:
             InputError: An input is missing, unknown, or not of its type.
-            LoopFileError: A prompt can't be rendered.
+            LoopFileError: A prompt can't be rendered; an input makes something invalid; the file names Python objects,
+                and may not, or they can't be imported.
         """

@@ -100,13 +100,7 @@ class NativeFile(LoopFile):
         client_for: Callable[[str], ChatClient],
         settings: RunSettings | None = None,
     ) -> BuiltLoop:
-        """The loop, with inputs and models.
-
-        Raises:
-            InputError: An input is missing, unknown, or not of its type.
-            LoopFileError: A template can't be rendered; it names Python objects, and may not, or they can't be
-                imported; an input makes something invalid.
-        """
+        """The loop, with inputs and models."""
         settings = settings or RunSettings()
         values = resolve_inputs(self.document.inputs, inputs)
         if self._checked.imports and not settings.allow_imports:
