@@ -15,6 +15,7 @@ from agents_loop.cli.display import Display, choose_display
 from agents_loop.cli.exit_codes import OF_STOP_REASON, ExitCode
 from agents_loop.cli.explaining import debug_text, explain
 from agents_loop.cli.file_request import FileRequest
+from agents_loop.cli.folder_notice import FolderNotice
 from agents_loop.cli.option_values import parse_inputs
 from agents_loop.cli.people import AskPerson, person_at_terminal
 from agents_loop.cli.streams import say_error, write_err, write_out
@@ -99,9 +100,7 @@ def run_file(request: RunRequest) -> int:
     backends = request.backends(display.notice, record=request.record, replay=request.replay)
     built = loop_file.build(inputs, backends.client_for, request.settings(backends, display, folder))
     _give_notices(display, loop_file, inputs, backends)
-    if folder is not None:
-        display.notice(f"run: {folder.run_id} (--run-id {folder.run_id} resumes it; it is kept in {folder.path})")
-    observers: list[Observer] = [display]
+    observers: list[Observer] = [display] if folder is None else [FolderNotice(folder, display.notice), display]
     if request.trace is not None:
         observers.append(TraceWriter(request.trace, lambda text: write_err(f"warning: {text}\n")))
     run = _Run(built, backends, observers, streaming=display.is_live, ask_person=person_at_terminal())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -38,7 +40,7 @@ class TraceWriter:
     """Writes each event when it happens, but for the pieces of a stream. A disk that fails does not stop the run.
 
     Args:
-        path: The file; what was in it is replaced.
+        path: The file; what was in it is replaced by the first event, so that a run that can't begin leaves it.
         on_warning: Hears once that the disk failed.
         clock: Gives the seconds since the epoch.
 
@@ -54,10 +56,10 @@ class TraceWriter:
             raise ConfigurationError(f"--trace {str(path)!r} can't be written: {why}")
         try:
             _require_trace(path)
-            self._file = path.open("w", encoding="utf-8", errors="replace", newline="\n")
+            self._file = path.open("a", encoding="utf-8", errors="replace", newline="\n")
         except OSError as error:
             raise ConfigurationError(f"--trace {str(path)!r} can't be written: {error.strerror}") from error
-        self._failed = False
+        self._failed = self._has_begun = False
 
     def on_event(self, event: LoopEvent) -> None:
         """Write a line."""
@@ -66,11 +68,19 @@ class TraceWriter:
             return
         line = json.dumps({"event": type(event).__name__, "time": self._clock(), **fields}, ensure_ascii=False)
         try:
+            if not self._has_begun:
+                self._has_begun = True
+                self._clear()
             self._file.write(f"{line}\n")
             self._file.flush()
         except OSError as error:
             self._failed = True
             self._on_warning(f"the trace {str(self._path)!r} is not complete: {error.strerror}; the run goes on")
+
+    def _clear(self) -> None:
+        """Take away what was there, now that the run has begun; a pipe or a device holds nothing."""
+        if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+            self._file.truncate(0)
 
     def close(self) -> None:
         """Close the file."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents_loop.errors import AgentsLoopError, ConfigurationError
 from agents_loop.file_kinds import why_not_read
-from agents_loop.files.atomic import write_whole
+from agents_loop.files.atomic import clear_folder, write_whole
 from agents_loop.files.file_lock import FileLock
 from agents_loop.files.inputs import InputValue
 
@@ -91,12 +92,21 @@ class RunFolder:
         """The run's own folder."""
         return self.runs_dir / self.run_id
 
-    def open(self, file: str, inputs: Mapping[str, InputValue]) -> OpenRun:
+    @property
+    def mark(self) -> str:
+        """What the names of files hold that the run writes beside others, before they take their place."""
+        return hashlib.sha256(os.fsencode(self.path.resolve())).hexdigest()[:8]
+
+    def open(self, file: str, inputs: Mapping[str, InputValue], upstream: Mapping[str, Collection[str]]) -> OpenRun:
         """Begin the run, or go on with it. Nobody else can while it is open.
+
+        A node is over if all that come before it are: where one of those is not, what it had put out may be made of
+        what will be no more.
 
         Args:
             file: The hash of what the file says.
             inputs: The values of the inputs.
+            upstream: Of each node all that come before it.
 
         Raises:
             ConfigurationError: Another process has it open; it was begun with another file or other inputs; it ended at
@@ -113,7 +123,9 @@ class RunFolder:
         if not lock.acquire():
             raise ConfigurationError(f"the run {self.run_id!r} is under way in another process ({self.path})")
         try:
-            state = self._state(file, dict(inputs))
+            state = _whole(self._state(file, dict(inputs)), upstream)
+            for folder in (self.path, self.path / "artifacts", self.path / "artifacts" / "sha256"):
+                clear_folder(folder)
             return OpenRun(self, lock, state)
         except BaseException:
             lock.release()
@@ -269,6 +281,13 @@ class OpenRun:
     def _lost(self, name: str, path: Path, why: str) -> ConfigurationError:
         said = f"the run {self.folder.run_id!r} can't be resumed: the output of the node {name!r} can't be read"
         return ConfigurationError(f"{said} ({path}: {why}): begin another with a new --run-id")
+
+
+def _whole(state: _State, upstream: Mapping[str, Collection[str]]) -> _State:
+    """The state without nodes that are not the file's, and without those of which one that comes before is not over."""
+    over = state.nodes.keys()
+    nodes = {name: node for name, node in state.nodes.items() if name in upstream and over >= set(upstream[name])}
+    return state.model_copy(update={"nodes": nodes})
 
 
 def _typed(inputs: Mapping[str, InputValue]) -> list[tuple[str, str]]:

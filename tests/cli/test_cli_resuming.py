@@ -15,6 +15,8 @@ import pytest
 from commanding import LIMERICK, Command, verdict
 from fault_server import Completion, FaultServer, Silence
 
+from agents_loop.files import RunFolder
+
 Script = Callable[..., str]
 CHAIN = """\
 name: chain
@@ -352,3 +354,73 @@ def test_files_that_others_can_not_resume_are_2(command: Command, script: Script
 
     assert (ran.code, Path("runs").exists()) == (2, False)
     assert "--run-id and --runs-dir are for files in dagraph's format" in ran.error_lines[0]
+
+
+def test_what_a_kill_left_is_cleared_and_never_taken_for_output(command: Command, script: Script):
+    """`.tmp` files of a run that was killed: the same id again takes them away, beside the outputs too."""
+    command("run", "chain.yaml", "-i", "what=it", "--backend", script(*ALL), "--run-id", "one", "-q")
+    mark = RunFolder(Path("runs"), "one").mark
+    index = json.loads(Path("runs/one/artifacts/index.json").read_text("utf-8"))
+    left = [
+        Path("runs/one/.state.json.0123abcd.tmp"),
+        Path("runs/one/artifacts/.index.json.0123abcd.tmp"),
+        Path(f"runs/one/artifacts/sha256/.{index['a']}.bin.0123abcd.tmp"),
+        Path(f".c.txt.{mark}.tmp"),
+        Path(f".c.txt.{mark}.old"),
+    ]
+    for path in left:
+        path.write_text("torn", "utf-8")
+    other = Path(".c.txt.0123abcd.tmp")  # another run's, which may be under way
+    other.write_text("torn", "utf-8")
+
+    ran = command("run", "chain.yaml", "-i", "what=it", "--backend", script(), "--run-id", "one", "-q")
+
+    assert (ran.code, ran.out, Path("c.txt").read_text("utf-8")) == (3, "C\n", "C")
+    assert [path for path in [*left, other] if path.exists()] == [other]
+
+
+@pytest.mark.parametrize(("missing", "calls"), [("a", 4), ("b", 3), ("c", 1)])
+def test_what_depends_on_a_node_that_is_run_again_is_run_again(
+    command: Command, script: Script, missing: str, calls: int
+):
+    """A state that was edited: a node counts as over if all before it are, so that nothing is made of what is no more."""
+    run = ("run", "chain.yaml", "-i", "what=it", "--run-id", "one", "--json", "-q")
+    command(*run, "--backend", script(*ALL))
+    state = json.loads(Path("runs/one/state.json").read_text("utf-8"))
+    spoiled(Path("runs/one"), nodes={name: node for name, node in state["nodes"].items() if name != missing})
+    again = replies(ma="A2", mb="B2", me=verdict(False), mc="C2")[4 - calls :]
+
+    failed = command(*run, "--backend", script(*again[:-1]))
+    ran = command(*run, "--backend", script(again[-1]))
+
+    assert (failed.code, ran.code, ran.json["output"]) == (1, 3, "C2")
+    assert failed.json["model_calls"] == calls
+    statuses = [node["status"] for node in failed.json["nodes"].values()]
+    assert statuses.count("resumed") == "abc".index(missing)
+
+
+def test_a_node_that_the_file_has_not_is_none_of_the_run(command: Command, script: Script):
+    """A state that was edited: what is no node of the file is left out."""
+    run = ("run", "chain.yaml", "-i", "what=it", "--run-id", "one", "-q")
+    command(*run, "--backend", script(*ALL))
+    state = json.loads(Path("runs/one/state.json").read_text("utf-8"))
+    spoiled(Path("runs/one"), nodes={**state["nodes"], "x": {**state["nodes"]["a"], "artifact": "0" * 64}})
+
+    assert command(*run, "--backend", script()).out == "C\n"
+
+
+def test_a_run_folder_is_told_once_it_is_in_use(command: Command, script: Script):
+    """The notice that names the folder stands for a run that has begun; a refused one leaves an earlier trace alone."""
+    run = ("run", "chain.yaml", "--trace", "t.jsonl")
+    no_folder = command(*run, "-i", "what=it", "--backend", script(*ALL), "--run-id", "x", "--runs-dir", "chain.yaml")
+    command(*run, "-i", "what=it", "--backend", script(*ALL), "--run-id", "one")
+    trace = Path("t.jsonl").read_text("utf-8")
+    other_inputs = command(*run, "-i", "what=that", "--backend", script(*ALL), "--run-id", "one")
+    left = Path("t.jsonl").read_text("utf-8")
+    spoiled(Path("runs/one"), spent={"spent": {"tokens": -1}})
+    limited = command(*run, "-i", "what=it", "--backend", script(*ALL), "--run-id", "one", "--max-tokens", "9")
+
+    assert [ran.code for ran in (no_folder, other_inputs, limited)] == [2, 2, 2]
+    assert all("run: " not in ran.err for ran in (no_folder, other_inputs, limited))
+    assert len(trace.splitlines()) > 5
+    assert left == trace

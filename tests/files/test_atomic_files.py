@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents_loop.files.atomic import write_all, write_whole
+from agents_loop.files.atomic import clear_folder, clear_leftovers, write_all, write_whole
 from agents_loop.files.file_lock import FileLock
 
 
@@ -62,6 +62,53 @@ def test_what_was_replaced_is_put_back(tmp_path: Path, monkeypatch: pytest.Monke
 
     assert names(tmp_path) == ["a", "c"]
     assert [(tmp_path / name).read_bytes() for name in ("a", "c")] == [b"old", b"old"]
+
+
+@pytest.mark.parametrize("at", ["replace", "unlink"])
+def test_what_a_kill_leaves_is_taken_away(tmp_path: Path, at: str):
+    """Killed between two steps: what is left beside the files is never one of them, and the next run clears it."""
+    (tmp_path / "a").write_bytes(b"old")
+    code = (
+        "import os, pathlib, sys\n"
+        "from agents_loop.files.atomic import write_all\n"
+        f"at, step = {at!r}, getattr(pathlib.Path, {at!r})\n"
+        "def kill(self, *more, **options):\n"
+        "    if self.name.endswith('.tmp' if at == 'replace' else '.old'): os.kill(os.getpid(), 9)\n"
+        "    return step(self, *more, **options)\n"
+        "setattr(pathlib.Path, at, kill)\n"
+        "write_all({pathlib.Path(sys.argv[1], name): b'new' for name in 'ab'}, 'run')\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False, timeout=60)
+    left = names(tmp_path)
+
+    clear_leftovers([tmp_path / name for name in ("a", "b", "c")], "other")
+    assert names(tmp_path) == left
+    clear_leftovers([tmp_path / name for name in ("a", "b", "c")], "run")
+
+    assert len(left) > len(names(tmp_path))
+    assert names(tmp_path) == (["a"] if at == "replace" else ["a", "b"])
+    assert (tmp_path / "a").read_bytes() == (b"old" if at == "replace" else b"new")
+
+
+def test_what_was_set_aside_without_a_link_comes_back(tmp_path: Path):
+    """A file system without hard links, killed between two renames: the old file is the only one."""
+    (tmp_path / ".a.run.old").write_bytes(b"old")
+
+    clear_leftovers([tmp_path / "a"], "run")
+
+    assert (names(tmp_path), (tmp_path / "a").read_bytes()) == (["a"], b"old")
+
+
+def test_a_folder_is_cleared_of_leftovers_alone(tmp_path: Path):
+    """What a kill left of a `write_whole` goes; files that have another name stay."""
+    stay = [".a.tmp", ".a.0123abcd.old", "a.0123abcd.tmp", "b", ".a.0123ABCD.tmp"]
+    for name in [*stay, ".a.0123abcd.tmp", ".x.json.01234567.tmp"]:
+        (tmp_path / name).write_bytes(b"")
+
+    clear_folder(tmp_path)
+    clear_folder(tmp_path / "nowhere")
+
+    assert names(tmp_path) == sorted(stay)
 
 
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path):

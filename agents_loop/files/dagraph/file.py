@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import ClassVar
 
 from agents_loop.chat_client import ChatClient
@@ -18,6 +18,7 @@ from agents_loop.files.dagraph.graph_loop import Graph, GraphLoop
 from agents_loop.files.dagraph.graph_run import GraphNode
 from agents_loop.files.dagraph.node_prompts import NodePrompts
 from agents_loop.files.dagraph.outline import outline_of
+from agents_loop.files.dagraph.outputs import output_paths
 from agents_loop.files.dagraph.schema import AgentNode, Document, EvaluatorLoopNode
 from agents_loop.files.inputs import InputError, InputValue, resolve_inputs
 from agents_loop.files.loop_file import BuiltLoop, LoopFile
@@ -115,7 +116,7 @@ class DagraphFile(LoopFile):
     def _graph(self, builder: NodeBuilder, values: dict[str, InputValue], *, is_one_loop: bool) -> Graph:
         nodes = {node.id: self._graph_node(builder, index) for index, node in enumerate(self.document.nodes)}
         settings = builder.settings
-        outputs = {} if settings.outputs_dir is None else self._output_paths(settings.outputs_dir)
+        outputs = self._output_paths(settings)
         return Graph(
             name=self.name,
             digest=hashlib.sha256(json.dumps(self._data, sort_keys=True).encode()).hexdigest(),
@@ -130,6 +131,7 @@ class DagraphFile(LoopFile):
                 prices=builder.prices,
             ),
             outputs=outputs,
+            outputs_dir=settings.outputs_dir,
             folder=settings.run_folder,
             is_one_loop=is_one_loop,
         )
@@ -147,8 +149,11 @@ class DagraphFile(LoopFile):
             loop=functools.partial(builder.loop, node, self._prompts[node.id], budgets=budgets),
         )
 
-    def _output_paths(self, folder: Path) -> dict[Path, str]:
-        return {folder / PurePosixPath(path): name for path, name in self.document.outputs.items()}
+    def _output_paths(self, settings: RunSettings) -> dict[Path, str]:
+        base, folder = settings.outputs_dir, settings.run_folder
+        if base is None:
+            return {}
+        return output_paths(self.document.outputs, base, source=Path(self.source), run_folder=folder)
 
 
 def _told_once(settings: RunSettings) -> RunSettings:

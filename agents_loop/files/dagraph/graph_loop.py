@@ -11,7 +11,7 @@ from typing import Self
 
 from agents_loop.agent import AgentRunOptions, AgentSession, Messages
 from agents_loop.errors import AgentsLoopError
-from agents_loop.files.atomic import write_all
+from agents_loop.files.atomic import clear_leftovers, write_all
 from agents_loop.files.dagraph.graph_run import (
     GraphAgent,
     GraphEvaluator,
@@ -20,6 +20,7 @@ from agents_loop.files.dagraph.graph_run import (
     NodeBudgetError,
     exhausted,
 )
+from agents_loop.files.dagraph.outputs import why_not_below
 from agents_loop.files.inputs import InputValue
 from agents_loop.files.run_folder import OpenRun, RunFolder, RunFolderError
 from agents_loop.loop.agent import LoopAgent, LoopEvents
@@ -53,6 +54,8 @@ class Graph:
     """Of the loop around it."""
     outputs: dict[Path, str]
     """The node whose output is written to a file; empty where nothing is to be written."""
+    outputs_dir: Path | None
+    """Below which folder they are."""
     folder: RunFolder | None
     is_one_loop: bool
     """Whether the file is one loop: then the result is that loop's."""
@@ -155,9 +158,13 @@ class GraphEvents:
             raise error
 
     def _write_outputs(self) -> None:
-        outcomes, outputs = self._run.outcomes, self._graph.outputs
+        outcomes, outputs, folder = self._run.outcomes, self._graph.outputs, self._graph.folder
+        for path in outputs:  # a link may have been made since the run began
+            if wrong := why_not_below(path, self._graph.outputs_dir or path.parent):
+                raise OutputsError(f"the outputs can't be written ({path}): it {wrong}; none of them is")
+        content = {path: outcomes[name].output.encode("utf-8", "replace") for path, name in outputs.items()}
         try:
-            write_all({path: outcomes[name].output.encode("utf-8", "replace") for path, name in outputs.items()})
+            write_all(content, None if folder is None else folder.mark)
         except OSError as error:
             where = f" ({error.filename})" if error.filename else ""
             raise OutputsError(f"the outputs can't be written{where}: {error.strerror}; none of them is") from error
@@ -227,7 +234,11 @@ class GraphLoop:
             ConfigurationError: The run's folder can't be used.
         """
         graph = self.graph
-        kept = None if graph.folder is None else graph.folder.open(graph.digest, graph.inputs)
+        kept = None
+        if graph.folder is not None:
+            upstream = {node.id: node.prompts.upstream for wave in graph.waves for node in wave}
+            kept = graph.folder.open(graph.digest, graph.inputs, upstream)
+            clear_leftovers(graph.outputs, graph.folder.mark)
         events = GraphEvents(graph, kept, streaming=streaming)
         try:
             events.start(messages, session, options)
