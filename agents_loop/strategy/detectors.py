@@ -68,7 +68,8 @@ class EvaluatorSignalDetector(SignalDetector):
         if lacks_verdict(word) and all(criteria_met([word]).values()):
             return IterationSignals(unclear=word.note or f"{type(self.evaluator).__name__} gave no verdict")
         if isinstance(self.evaluator, Check) and self.evaluator.required:
-            failure = ValidationFailure(CHECK_FAILED, _problem(word), path=self.evaluator.name)
+            name, problem = self.evaluator.name, _problem(word)  # 5 tests that fail, and then 3, are not the same
+            failure = ValidationFailure(CHECK_FAILED, problem, path=name, key=f"{CHECK_FAILED} {name}: {problem}")
             return IterationSignals(validation_failures=(failure,), quality=word.score)
         is_required = not isinstance(self.evaluator, Check)
         unmet = tuple(_unmet_criteria(word)) or (UnmetRequirement(_heard(word), required=is_required),)

@@ -35,12 +35,15 @@ class ValidationFailure:
     """Where in the answer."""
     critical: bool = False
     """Whether its severity is 1.0 rather than 0.7."""
+    key: str | None = None
+    """What tells it from other failures; `None`: the code, and the path or, without one, the message."""
 
     def __post_init__(self) -> None:
         check_flags(self, "critical")
         _check_text("code", self.code)
         _check_text("message", self.message)
         _check_name("path", self.path)
+        _check_name("key", self.key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def _validation(signals: IterationSignals) -> Iterator[Trigger]:
         place = f"{failure.path}: " if failure.path else ""
         yield Trigger(
             TriggerType.VALIDATION_FAILURE,
-            key=f"{failure.code} {failure.path or failure.message}",
+            key=failure.key or f"{failure.code} {failure.path or failure.message}",
             severity=1.0 if failure.critical else 0.7,
             text=f"{place}{failure.message} ({failure.code})",
             fixable=failure.code not in SCHEMA_CODES,

@@ -384,6 +384,15 @@ async def test_a_judge_without_a_verdict_beside_evidence():
     assert "42 words" in agent.inputs[1][0]
 
 
+async def test_a_check_that_finds_less_each_time():
+    """Strategy: a check that fails each time is no infinite loop while it finds something else; else it is."""
+    left = iter([7, 5, 3, 2, 1])
+    result, _ = await run(strategy(check("tests", lambda text: f"{next(left)} tests fail")), max_iterations=5)
+    assert rules(result)[2] == ("refine", "validation_repeated")
+    result, _ = await run(strategy(check("tests", lambda text: "7 tests fail")), max_iterations=5)
+    assert rules(result)[2] == ("expand", "infinite_loop")
+
+
 async def test_no_score_where_something_is_unclear():
     """Strategy: where a detector could tell nothing, what the others say of the quality is no score."""
     signals = IterationSignals(quality=0.8, unclear="the judge is out")

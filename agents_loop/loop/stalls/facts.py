@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from agents_loop.agent import AgentResponse
 from agents_loop.loop.answer import answer_messages, answer_text, plain_answer
 from agents_loop.loop.best import score_of
-from agents_loop.loop.criteria import criteria_met
+from agents_loop.loop.criteria import failing_criteria
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.result import IterationRecord
 from agents_loop.messages import (
@@ -33,7 +33,6 @@ _SAMPLE_CHARS: Final = 24
 
 _ToolCalls: TypeAlias = list[tuple[str, JsonValue]]
 _NO_CALLS: Final[_ToolCalls] = []
-_NONE: Final = frozenset[str]()
 
 
 class IterationFacts:
@@ -69,9 +68,8 @@ class IterationFacts:
         """The evaluators' feedback, in lower case; empty where there was none."""
         self.score = score_of(evaluations)
         """The answer's score, if it has one."""
-        met = criteria_met(evaluations)
-        self.failing_criteria = frozenset([name for name, is_met in met.items() if not is_met]) if met else _NONE
-        """The criteria and checks that the answer does not meet."""
+        self.failing_criteria = failing_criteria(evaluations)
+        """The criteria that the answer does not meet, and the checks, each with what it found."""
         self._words: list[str] | None = None
         self._distinct: frozenset[str] | None = None
 

@@ -42,7 +42,8 @@ class SameFeedbackSignal(StallSignal):
 class SameFailingCriteriaSignal(StallSignal):
     """The same criteria fail with the same scores again and again, whatever the answers and the judge's words.
 
-    Criteria are those of a rubric, and checks. An evaluation without any does not count.
+    Criteria are those of a rubric, and the checks beside a judge; a check that finds something else (5 tests fail, then
+    3) does not fail in the same way. An evaluation without any does not count.
 
     Args:
         repeats: How many times in a row.

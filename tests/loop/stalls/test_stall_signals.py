@@ -235,6 +235,25 @@ def test_no_false_alarm_on_200_improving_histories():
     assert alarms == []
 
 
+def checked(answer: str, *problems: str | None) -> IterationFacts:
+    """An iteration whose checks found this; `None` where one passed."""
+    results = [{"check": str(n), "passed": problem is None, "problem": problem} for n, problem in enumerate(problems)]
+    said = LoopEvaluation.continue_("\n".join(filter(None, problems)), details={"checks": results, "judge": None})
+    return IterationFacts(IterationRecord(1, (), AgentResponse(answer), (said,), None, 0.0))
+
+
+def test_a_check_that_finds_less_each_time_is_no_stall():
+    """A check that fails each time, with fewer failures, is progress; with the same one it is a stall, in other words."""
+    watch, stuck = StallWatch(StallPolicy()), StallWatch(StallPolicy())
+    noticed: list[str] = []
+    for number in range(6):
+        draft = " ".join(f"word{number}{n}" for n in range(30))
+        assert watch.after(checked(draft, f"{20 - 3 * number} tests of 20 fail", "a line is long").record) is None
+        stall = stuck.after(checked(draft, "7 tests of 20 fail", None).record)
+        noticed += [] if stall is None else [stall.signal.name]
+    assert noticed[0] == "same_failing_criteria"
+
+
 def test_no_false_alarm_on_200_drafts_that_look_back():
     """Nor is one true where an agent goes back to its last draft once, and on from there."""
     draw = random.Random(4)
