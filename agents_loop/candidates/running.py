@@ -72,7 +72,7 @@ async def _run(
     streaming: bool,
 ) -> None:
     phase = PHASE.get()
-    started = 0.0 if phase is None else phase.meter.clock()
+    started, position = (0.0, 0) if phase is None else (phase.meter.clock(), len(phase.meter.calls))
     try:
         if streaming:
             async with aclosing(agent.run_streaming(messages, session=candidate.session, options=options)) as stream:
@@ -88,8 +88,8 @@ async def _run(
             raise
         candidate.error = error
         return
-    if phase is not None and not phase.has_usage:
-        keep_agent_run(phase, agent, messages, response, phase.meter.clock() - started)
+    if phase is not None:
+        keep_agent_run(phase, position, agent, messages, response, phase.meter.clock() - started)
     candidate.response = response
 
 

@@ -41,9 +41,8 @@ def begin_agent(run: RunState) -> AgentSession:
 def end_agent(run: RunState, response: AgentResponse) -> None:
     """The agent has answered: see to it that its run is metered."""
     metered = run.metered
-    phase = metered.phase
     run.seconds = run.clock() - run.began_at
-    if not phase.has_usage and not (phase.has_calls and response.usage is None and response.loop_result is None):
+    if not metered.has_seen(response):
         metered.agent_ran(run.agent, run.next_input[0], response, run.seconds)
     if metered.meter.is_guarded and response.loop_result is not None and not response.messages:
         metered.check_agent(is_judged=run.is_judged)  # a loop within did not begin

@@ -15,7 +15,7 @@ from agents_loop.loop.result import LoopResult, MeteredCalls
 from agents_loop.messages import ChatMessage, JsonValue, UsageDetails, sum_usage
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.meter import PHASE, Phase, RunMeter, check, keep_failed, keep_whole
-from agents_loop.metering.spending import LimitReachedError, unknown_price
+from agents_loop.metering.spending import LimitReachedError, tokens_of, unknown_price
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ class MeteredRun:
         """
         phase = self.phase
         phase.role, phase.session = "agent", session
-        phase.has_calls = phase.has_usage = False
+        phase.has_calls = phase.has_usage = phase.has_whole = False
         self._position = len(self.meter.calls)
         self._running_since = started
 
@@ -152,9 +152,23 @@ class MeteredRun:
         """What is waited for outside of a call, unless the run's deadline comes first."""
         return await (self.meter.in_time(waited_for) if self.is_timed else waited_for)
 
+    def has_seen(self, response: AgentResponse) -> bool:
+        """Whether it is plain that all calls behind an answer were seen, as most often."""
+        phase, usage = self.phase, response.usage
+        if response.loop_result is not None:
+            return phase.has_usage
+        if usage is None:
+            return phase.has_calls
+        last = self.meter.calls[-1][5] if phase.has_usage else None
+        return (
+            last is not None
+            and last.input_token_count == usage.input_token_count
+            and last.output_token_count == usage.output_token_count
+        )
+
     def agent_ran(self, agent: AIAgent, sent: Sequence[ChatMessage], response: AgentResponse, seconds: float) -> None:
-        """The agent has answered, and no call that said what it used was seen: its run is one call, if it was one."""
-        keep_agent_run(self.phase, agent, sent, response, seconds)
+        """The agent has answered: its run is one call, where its own calls were not seen."""
+        keep_agent_run(self.phase, self._position, agent, sent, response, seconds)
 
     def agent_failed(self, agent: AIAgent, error: BaseException) -> None:
         """The run is over before its agent has answered, if it was asked at all."""
@@ -223,14 +237,50 @@ class MeteredRun:
 
 
 def keep_agent_run(
-    phase: Phase, agent: AIAgent, sent: Sequence[ChatMessage], response: AgentResponse, seconds: float
+    phase: Phase,
+    position: int,
+    agent: AIAgent,
+    sent: Sequence[ChatMessage],
+    response: AgentResponse,
+    seconds: float,
 ) -> None:
-    """Keep a run of an agent as one call, if it was one: where no call that said what it used was seen."""
+    """Keep a run of an agent as one call, if its own calls were not seen.
+
+    Args:
+        phase: The part of the run that it was.
+        position: How many calls the run had made before.
+        agent: Who ran.
+        sent: What it was sent.
+        response: What it gave.
+        seconds: How long it took.
+    """
     inner = LoopResult.of(response) if response.loop_result is not None else None
     usage = response.usage if inner is None else inner.usage
     if usage is None and (phase.has_calls or agent.get_service(ForeignAgent) is None):
         return
+    if phase.has_usage and (inner is not None or usage is None or _has_seen(phase, position, agent, usage)):
+        return
+    phase.has_whole = True
     keep_whole(phase, usage, seconds, lambda: (_length(sent), _length(response.messages)))
+
+
+def _has_seen(phase: Phase, position: int, agent: AIAgent, usage: UsageDetails) -> bool:
+    """Whether what a run used is that of the calls that were seen, or a part of it.
+
+    They may be those of its tools alone. An agent of another framework makes its own unseen; if it has passed its run
+    on to an agent of ours, the numbers are the same. Another agent's own were not seen if it used more than was.
+    """
+    if phase.has_whole:
+        return True
+    seen = [call[5] for call in phase.meter.calls[position:] if call[3] is not None and call[5] is not None]
+    if usage in seen or usage == sum_usage(seen):
+        return True
+    return agent.get_service(ForeignAgent) is None and _tokens(usage) <= sum(map(_tokens, seen))
+
+
+def _tokens(usage: UsageDetails) -> int:
+    tokens = tokens_of(usage)
+    return 0 if tokens is None else tokens[0]
 
 
 def keep_failed_run(phase: Phase, agent: AIAgent, error: BaseException, seconds: float) -> None:

@@ -40,7 +40,7 @@ class Phase:
         role: Who makes the calls.
     """
 
-    __slots__ = ("has_calls", "has_usage", "iteration", "meter", "request", "role", "session")
+    __slots__ = ("has_calls", "has_usage", "has_whole", "iteration", "meter", "request", "role", "session")
 
     def __init__(self, meter: RunMeter, role: Role) -> None:
         self.meter = meter
@@ -51,6 +51,8 @@ class Phase:
         """Whether a call was kept; the engine takes it back when it moves on."""
         self.has_usage = False
         """Whether one of them reported what it used."""
+        self.has_whole = False
+        """Whether a run of the agent was kept as one call; the engine takes it back before the next."""
         self.session: object = None
         """The session in use: by it an agent knows whether it is the one that this run runs, and not one within it."""
         self.request: Sequence[ChatMessage] = ()

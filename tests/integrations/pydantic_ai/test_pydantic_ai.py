@@ -10,11 +10,15 @@ from agents_loop import (
     AgentRunOptions,
     ChatMessage,
     ChatOptions,
+    ChatResponse,
+    CompletionMarkerLoopEvaluator,
     ConfigurationError,
     DataContent,
     FunctionCallContent,
     FunctionResultContent,
     LoopAgent,
+    LoopAgentOptions,
+    LoopBudget,
     LoopResult,
     MissingExtraError,
     StopReason,
@@ -22,6 +26,7 @@ from agents_loop import (
     ToolApprovalRequestContent,
     ToolApprovalResponseContent,
     UriContent,
+    UsageDetails,
 )
 from agents_loop.adapting import as_agent
 
@@ -41,6 +46,7 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_loop.integrations.pydantic_ai import PydanticAIAgent, adapt_agent
 from agents_loop.integrations.pydantic_ai.parts import to_prompt
+from agents_loop.testing import ScriptedChatClient
 
 
 class Scripted:
@@ -244,3 +250,18 @@ def test_without_the_framework_the_extra_is_named(monkeypatch):
     with pytest.raises(MissingExtraError, match=r"agents-loop\[pydantic-ai\]"):
         PydanticAIAgent(agent)
     assert adapt_agent(agent) is None
+
+
+async def test_a_budget_counts_the_agents_own_calls_beside_those_of_its_tools(invoke):
+    """U1, U2: a tool that asks a chat client of ours hides nothing of what the agent uses itself."""
+    helper = ScriptedChatClient(lambda *_: ChatResponse("a fact", usage=UsageDetails(5, 1)))
+    agent = Agent(Scripted(*[ToolCallPart("look", {}), "a draft"] * 2).model)
+
+    @agent.tool_plain
+    async def look() -> str:
+        return (await helper.get_response([ChatMessage("user", "?")])).text
+
+    loop = LoopAgent(agent, CompletionMarkerLoopEvaluator("DONE"), LoopAgentOptions(budget=LoopBudget(max_tokens=50)))
+    result = LoopResult.of(await invoke(loop, "go"))
+    assert result.stop_reason is StopReason.BUDGET_EXCEEDED
+    assert [entry.usage for entry in result.ledger] == [UsageDetails(5, 1), result.iterations[0].response.usage]
