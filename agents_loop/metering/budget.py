@@ -58,7 +58,6 @@ class LoopBudget:
         if self.on_estimate is not None and not callable(self.on_estimate):
             raise TypeError(f"on_estimate must be callable, not {self.on_estimate!r}")
 
-
     def called(self, limit: str) -> str:
         """What messages call one of its limits, by the name of its field."""
         return f"{self.name}.{limit}"
