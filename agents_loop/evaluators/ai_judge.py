@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, get_args
 from agents_loop.adapting import ChatClientLike, as_chat_client
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
 from agents_loop.errors import ConfigurationError
+from agents_loop.failures import FailureCause
 from agents_loop.flags import check_flags
 from agents_loop.judging.asking import NoVerdict, ask, verdict_text
 from agents_loop.judging.feedback import FeedbackFilter, screen_feedback, screened
@@ -43,6 +44,7 @@ from agents_loop.judging.verdict_wording import closing, reply_instructions
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.evaluator import LoopEvaluator
+from agents_loop.loop.no_verdict import NO_VERDICT
 from agents_loop.messages import ChatMessage, ChatRole, JsonValue
 from agents_loop.templates import fill
 
@@ -307,7 +309,8 @@ Please go on and deliver the complete answer."""
             return LoopEvaluation.stop(score=opinion.score, details=opinion.details)
         if not opinion.gap:
             note = "the judge gave no readable word on any demand that is not known to be met"
-            return LoopEvaluation.continue_(note=note, details=opinion.details)
+            details: JsonValue = {**opinion.details, NO_VERDICT: str(FailureCause.UNREADABLE)}
+            return LoopEvaluation.continue_(note=note, details=details)
         return LoopEvaluation.continue_(
             self._feedback(opinion.gap, context), score=opinion.score, details=opinion.details
         )

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from agents_loop.loop.evaluation import LoopEvaluation
 
-_KEYS: Final = frozenset({"criteria", "checks", "judge", "tiers"})
+_KEYS: Final = frozenset({"criteria", "demands", "checks", "judge", "tiers"})
 _NONE: Final = frozenset[str]()
 
 _Found: TypeAlias = dict[str, str | None]
@@ -17,8 +17,9 @@ _Found: TypeAlias = dict[str, str | None]
 def criteria_met(evaluations: Sequence[LoopEvaluation]) -> dict[str, bool]:
     """Each criterion that applies, by its place in the records, and whether the answer met it.
 
-    They are read from `details`: the `criteria` of a rubric, the `checks` of an evaluator with evidence, and those of
-    the evaluators within a panel. A judge's words are not among them.
+    They are read from `details`: the `criteria` of a rubric, the `demands` of a judge that asks about each by itself,
+    the `checks` of an evaluator with evidence, and those of the evaluators within a panel. A judge's words are not
+    among them.
     """
     return {name: wrong is None for name, wrong in _found(evaluations).items()}
 
@@ -45,6 +46,9 @@ def _read(details: object, place: str, found: _Found) -> None:
     for each in _objects(fields.get("criteria")):
         if each.get("verdict") in ("met", "not_met"):
             found[f"{place}/{each.get('id')}"] = None if each["verdict"] == "met" else ""
+    for each in _objects(fields.get("demands")):
+        if each.get("readable") is not False:
+            found[f"{place}/demand {each.get('demand')}"] = None if each.get("met") is True else str(each.get("fault"))
     for each in _objects(fields.get("checks")):
         found[f"{place}/check {each.get('check')}"] = None if each.get("passed") is True else str(each.get("problem"))
     judge = fields.get("judge")

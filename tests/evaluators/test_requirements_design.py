@@ -25,9 +25,11 @@ from agents_loop import (
     LoopAgentOptions,
     LoopContext,
     LoopResult,
+    StallPolicy,
     StopReason,
     UsageDetails,
 )
+from agents_loop.loop.no_verdict import is_without_verdict
 from agents_loop.testing import ScriptedChatClient
 
 REQUEST = "Plan a hike. Name the start and warn about the weather. Use at most 12 words."
@@ -150,6 +152,34 @@ async def test_a_word_that_is_neither_is_no_pass_and_no_gap(reply):
     evaluation = await judge(Answerer(reply=reply)).evaluate(context())
     assert (evaluation.decision, evaluation.feedback, evaluation.score) == ("continue", None, None)
     assert "no readable word" in evaluation.note
+    assert is_without_verdict(evaluation)
+
+
+async def test_fewer_demands_are_progress():
+    """A loop that meets one demand more each time is not stuck, though the least of the scores stays what it is."""
+    demands = ["plan a hike", "name the start", "warn about the weather", "be polite", "be short", "be kind"]
+    answerer = Answerer(listed="", lacking=demands)
+    agent = RecordingAgent(answer=lambda call, number: answerer.lacking.pop() and f"draft {number}")
+    options = LoopAgentOptions(stall=StallPolicy())
+    loop = LoopAgent(agent, judge(answerer, criteria=demands), options)
+    result = LoopResult.of(await loop.run("Please."))
+    assert (result.stop_reason, len(result.iterations)) == (StopReason.SATISFIED, 6)
+    assert [record.score for record in result.iterations] == [0.0] * 5 + [1.0]
+
+
+async def test_of_equal_scores_more_demands_are_better():
+    """An answer that meets more demands is better than a later one that meets fewer, where the least score is the same."""
+    lacking = iter([["hike", "start", "weather"], ["weather"], ["hike", "start"]])
+    answerer = Answerer()
+
+    def draft(call, number):
+        answerer.lacking = next(lacking)
+        return f"draft {number}"
+
+    options = LoopAgentOptions(max_iterations=3, evaluate_final_iteration=True, return_best=True)
+    result = LoopResult.of(await LoopAgent(RecordingAgent(answer=draft), judge(answerer), options).run(REQUEST))
+    assert [record.score for record in result.iterations] == [0.0] * 3
+    assert result.output == "draft 2"
 
 
 @pytest.mark.parametrize("reply", ["yes", "Yes.", "**YES**", "<think>no</think>yes", '"yes"', "yes, it does"])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from agents_loop.errors import ConfigurationError
-from agents_loop.loop.stalls.facts import IterationFacts, add_up, is_rising
+from agents_loop.loop.stalls.facts import IterationFacts, add_up, comes_closer
 from agents_loop.loop.stalls.signal import StallSignal, check_fraction
 from agents_loop.loop.stalls.similarity import Similarity, word_similarity
 
@@ -37,7 +37,7 @@ class SameAnswerSignal(StallSignal):
 
 
 class NearSameAnswerSignal(StallSignal):
-    """The agent gives nearly the same answer again and again: a few words change, and no score rises.
+    """The agent gives nearly the same answer again and again: a few words change, and it comes no closer.
 
     Every pair of the answers must be alike, the first and the last too, so that steady small steps are none; and the
     latest may have at most five words that an earlier one has not, so that a sentence that was added is none either.
@@ -65,7 +65,7 @@ class NearSameAnswerSignal(StallSignal):
     def is_alike(self, iterations: Sequence[IterationFacts]) -> bool:
         """Whether all answers are nearly the same."""
         last, before = iterations[-1], iterations[-2]
-        if last.says_something_new(before) or last.is_blank or is_rising(iterations):
+        if last.says_something_new(before) or last.is_blank or comes_closer(iterations):
             return False
         places = range(len(iterations) - 1, 0, -1)
         are_near = all(self._is_near(iterations[a], iterations[b]) for a in places for b in range(a - 1, -1, -1))
@@ -86,7 +86,7 @@ class NearSameAnswerSignal(StallSignal):
 
 
 class AlternatingAnswersSignal(StallSignal):
-    """The answer goes round among the same few: A, B, A, B, but for case and white space, and no score rises.
+    """The answer goes round among the same few: A, B, A, B, but for case and white space, and it comes no closer.
 
     Each answer of the later half of those that it looks at stands in the earlier half too, and they are not all the
     same. So with 6 it sees a round of two answers or of three. Each must come back word for word, which an answer
@@ -119,7 +119,7 @@ class AlternatingAnswersSignal(StallSignal):
         for each in reversed(later):
             if (each.is_blank and not each.is_empty) or not any(each.says_the_same_as(other) for other in earlier):
                 return False
-        return not is_rising(iterations) and not all(later[0].says_the_same_as(each) for each in later[1:])
+        return not comes_closer(iterations) and not all(later[0].says_the_same_as(each) for each in later[1:])
 
     @property
     def observation(self) -> str:
@@ -156,7 +156,7 @@ class SameToolCallsSignal(StallSignal):
 
     Calls alone don't count: a tool that is polled gives other results while something happens. Nor do they where the
     answers differ, since an agent may read the same sources for each draft, where small repairs add up, or where the
-    score rises.
+    score rises or fewer criteria fail.
 
     Args:
         repeats: In how many iterations in a row.
@@ -170,7 +170,7 @@ class SameToolCallsSignal(StallSignal):
     def is_alike(self, iterations: Sequence[IterationFacts]) -> bool:
         """Whether all calls and results are the same, and the answers say nothing new."""
         last = iterations[-1]
-        if not last.tool_calls or is_rising(iterations):
+        if not last.tool_calls or comes_closer(iterations):
             return False
         earlier = iterations[:-1]
         are_same = all(last.tool_calls == each.tool_calls and not last.says_something_new(each) for each in earlier)

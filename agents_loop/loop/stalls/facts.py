@@ -152,10 +152,17 @@ def _shares_nothing(text: str, other: str) -> bool:
     return True
 
 
-def is_rising(iterations: Sequence[IterationFacts]) -> bool:
-    """Whether the last of them has a higher score than the first: whatever repeats itself, it comes closer."""
-    first, last = iterations[0].score, iterations[-1].score
-    return first is not None and last is not None and last > first
+def comes_closer(iterations: Sequence[IterationFacts]) -> bool:
+    """Whether the last of them has a higher score than the first, or fails in fewer criteria, whatever is repeated."""
+    first, last = iterations[0], iterations[-1]
+    if first.score is not None and last.score is not None and last.score > first.score:
+        return True
+    return fails_in_fewer(iterations)
+
+
+def fails_in_fewer(iterations: Sequence[IterationFacts]) -> bool:
+    """Whether the last of them fails in fewer criteria than the first, and not in none, as where none are recorded."""
+    return 0 < len(iterations[-1].failing_criteria) < len(iterations[0].failing_criteria)
 
 
 def add_up(iterations: Sequence[IterationFacts]) -> bool:
