@@ -12,9 +12,9 @@ _OF_THE_SHELL: Final = ("/dev/fd/", "/proc/")
 
 
 def why_not_read(path: Path) -> str | None:
-    """Why a path can't be read as a file; `None` if it can, or if opening it says more."""
+    """Why a path can't be read as a file; `None` if it can (`/dev/null` can), or if opening it says more."""
     mode = _mode(path)
-    if mode is None or stat.S_ISREG(mode) or _is_of_the_shell(path, mode):
+    if mode is None or stat.S_ISREG(mode) or _is_of_the_shell(path, mode) or os.path.realpath(path) == os.devnull:
         return None
     return _kind(mode)
 

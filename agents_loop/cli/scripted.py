@@ -15,6 +15,7 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.file_kinds import why_not_read
 from agents_loop.files.counting import counted
 from agents_loop.ids import new_id
+from agents_loop.judging.strict_json import key_given_twice
 from agents_loop.messages import ChatMessage, ChatRole, Content, FunctionCallContent, TextContent, UsageDetails
 from agents_loop.testing import ScriptedChatClient, ScriptExhaustedError
 
@@ -35,7 +36,8 @@ class _Usage(_Closed):
 
 class _ToolCall(_Closed):
     name: Annotated[str, Field(min_length=1)]
-    arguments: dict[str, Any] = Field(default_factory=dict)
+    arguments: dict[str, Any] | str = Field(default_factory=dict)
+    """A text stands for what a model wrote, which need not be JSON."""
 
 
 class _Line(_Closed):
@@ -99,6 +101,8 @@ def _read(path: Path) -> list[_Line]:
             read = _Line.model_validate_json(line)
         except ValidationError as error:
             raise ConfigurationError(f"{path}:{number}: {_first(error)}") from error
+        if twice := key_given_twice(line):
+            raise ConfigurationError(f"{path}:{number}: {twice}")
         if read.text is None and not read.tool_calls:
             raise ConfigurationError(f"{path}:{number}: a reply needs `text` or `tool_calls`")
         lines.append(read)

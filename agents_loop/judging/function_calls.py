@@ -12,7 +12,7 @@ from agents_loop.chat_client import ChatResponse
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.asking import verdict_text
 from agents_loop.judging.reading import find_object
-from agents_loop.judging.strict_json import strict_json
+from agents_loop.judging.strict_json import key_given_twice, strict_json
 from agents_loop.messages import ChatRole, FunctionCallContent, JsonValue
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -85,7 +85,8 @@ class FunctionCallReading:
 def read_calls(response: ChatResponse, goes_on: JudgeFunction, passes: JudgeFunction) -> FunctionCallReading:
     """What a reply's calls decide: where both are called, that the run goes on.
 
-    A reply without a call, with a call of anything else, or with arguments that are no JSON object decides nothing.
+    A reply without a call, with a call of anything else, or with arguments that are no JSON object or hold a key twice
+    decides nothing.
 
     Args:
         response: The reply.
@@ -105,7 +106,9 @@ def read_calls(response: ChatResponse, goes_on: JudgeFunction, passes: JudgeFunc
             return FunctionCallReading(text=prose, why=f"{call.name!r:.80} was called, which was not offered")
         arguments = _arguments_of(call)
         if arguments is None:
-            return FunctionCallReading(text=prose, why=f"the arguments of {call.name!r} are no JSON object")
+            twice = key_given_twice(call.arguments) if isinstance(call.arguments, str) else None
+            wrong = f": {twice}" if twice else " are no JSON object"
+            return FunctionCallReading(text=prose, why=f"the arguments of {call.name!r}{wrong}")
         decided.setdefault(call.name, FunctionCallReading(call.name, _text(arguments, function), arguments))
     return decided.get(goes_on.name) or decided[passes.name]
 

@@ -12,16 +12,32 @@ from agents_loop.messages import JsonValue
 MOST_DEPTH: Final = 60
 
 
+class KeyTwiceError(ValueError):
+    """An object of a JSON text has a key twice, so that it is not clear what it says."""
+
+
 def strict_json(text: str) -> JsonValue:
     """What a JSON text says. Half of a surrogate pair, which no wire can carry, becomes `?`.
 
     Raises:
+        KeyTwiceError: An object in it has a key twice.
         ValueError: It is no JSON; a number is `NaN`, infinite or too big; it is nested more than `MOST_DEPTH` deep.
     """
     try:
         return _clean(_DECODER.decode(text), 0)
     except RecursionError:
         raise ValueError("nested too deep") from None
+
+
+def key_given_twice(text: str) -> str | None:
+    """That an object of a JSON text has a key twice, if one has; a text that is no JSON has none."""
+    try:
+        strict_json(text)
+    except KeyTwiceError as error:
+        return str(error)
+    except ValueError:
+        pass
+    return None
 
 
 def finite_number(text: str) -> float:
@@ -36,6 +52,15 @@ def finite_number(text: str) -> float:
     return number
 
 
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        double = next(name for name in names if names.count(name) > 1)
+        raise KeyTwiceError(f"the key {clean_text(double)!r:.60} is given twice")
+    return fields
+
+
 def _clean(value: Any, depth: int) -> JsonValue:
     if depth > MOST_DEPTH:
         raise ValueError(f"nested more than {MOST_DEPTH} deep")
@@ -46,4 +71,6 @@ def _clean(value: Any, depth: int) -> JsonValue:
     return clean_text(value) if isinstance(value, str) else value
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=refuse_constant, parse_float=finite_number)
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_without_twins, parse_constant=refuse_constant, parse_float=finite_number
+)

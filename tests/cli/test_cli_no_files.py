@@ -80,6 +80,15 @@ def test_a_trace_goes_into_a_file_or_a_device(command: Command, script: Script, 
     assert refused.error_lines[0].startswith(f"error: --trace {path!r} can't be written: it is a ")
 
 
+def test_the_null_device_is_an_empty_file(command: Command):
+    """`/dev/null` ends at once, so it is read, and is empty."""
+    assert command("validate", "/dev/null").error_lines == [
+        "error: /dev/null: the file must be a mapping with `name` and `nodes`"
+    ]
+    ran = command("run", "loop.yaml", "--backend", "scripted:/dev/null", "--record", "/dev/null")
+    assert "/dev/null has 0 replies and none is left for call 1" in ran.error_lines[0]
+
+
 def test_a_pipe_of_the_shell_is_read(command: Command):
     """A pipe that a shell has opened, as that of `<(command)`, is a file like others."""
     reading, writing = os.pipe()

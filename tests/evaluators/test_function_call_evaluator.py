@@ -107,6 +107,11 @@ async def test_no_question_is_the_fallback(arguments):
         (call("approve", {}, text="fine"), "'approve' was called, which was not offered", "fine"),
         (both("answered", "approve"), "'approve' was called, which was not offered", None),
         (call("answered", '{"summary": "x'), "the arguments of 'answered' are no JSON object", None),
+        (
+            call("answered", '{"summary": "a", "summary": "b"}'),
+            "the arguments of 'answered': the key 'summary' is given twice",
+            None,
+        ),
         (call("answered", "[1]"), "the arguments of 'answered' are no JSON object", None),
         ("<think>I call answered.</think>\nIt is short.", "no function was called", "It is short."),
         ("<think>I call answered.", "no function was called", None),

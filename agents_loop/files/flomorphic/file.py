@@ -14,13 +14,13 @@ from agents_loop.files.flomorphic.js import JsLimits
 from agents_loop.files.flomorphic.json_tree import parse_json
 from agents_loop.files.flomorphic.options import DEFAULT_DEADLINE_S, DEFAULT_MAX_NODE_VISITS, FlowOptions
 from agents_loop.files.given_limits import spending_limits, time_limits
-from agents_loop.files.inputs import InputValue
+from agents_loop.files.inputs import InputError, InputValue
 from agents_loop.files.loop_file import BuiltLoop, LoopFile
 from agents_loop.files.named_client import named
 from agents_loop.files.problems import LoopFileError
 from agents_loop.files.run_settings import RunSettings
 from agents_loop.files.yaml_tree import parse_yaml
-from agents_loop.judging.strict_json import strict_json
+from agents_loop.judging.strict_json import KeyTwiceError, strict_json
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.messages import JsonValue
 from agents_loop.metering.budget import LoopBudget
@@ -109,7 +109,7 @@ class FloMorphicFile(LoopFile):
             max_node_visits=self.max_node_visits,
             js=self.js_limits,
         )
-        context = {name: _read(value) for name, value in inputs.items()}
+        context = {name: _read(name, value) for name, value in inputs.items()}
         return BuiltLoop(Flow(self.graph, clients, options, context), None)
 
 
@@ -127,11 +127,13 @@ def _budgets(settings: RunSettings) -> list[LoopBudget]:
     return [*spending_limits(settings), *(list(time_limits(settings)) or [default])]
 
 
-def _read(value: InputValue) -> JsonValue:
+def _read(name: str, value: InputValue) -> JsonValue:
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
     try:
         return strict_json(value)
+    except KeyTwiceError as error:
+        raise InputError(f"the input {name!r} is JSON, and {error}") from error
     except ValueError:
         return value
 

@@ -8,13 +8,14 @@ from typing import Any, Literal, TypeAlias, cast
 
 from agents_loop.chat_client import ChatResponse
 from agents_loop.failures import cause_of_finish
-from agents_loop.files.flomorphic.conversation import arguments_of, calls_in
+from agents_loop.files.flomorphic.conversation import arguments_of, arguments_text, calls_in
 from agents_loop.files.flomorphic.graph import EXCEPTION_PORT, FlowGraph, FlowNode
+from agents_loop.judging.strict_json import key_given_twice
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.no_verdict import NO_VERDICT
 from agents_loop.messages import FunctionCallContent, JsonValue
 
-ExceptionCode: TypeAlias = Literal["no_function_selected", "unbound_function", "provider_error"]
+ExceptionCode: TypeAlias = Literal["no_function_selected", "unbound_function", "unclear_arguments", "provider_error"]
 """Why a node with functions chose no port."""
 
 
@@ -68,6 +69,9 @@ def choice_of(node: FlowNode, response: ChatResponse) -> Choice:
     unknown = [call.name for call in calls if call.name not in known]
     if unknown:
         return failed("unbound_function", f"the model called {unknown[0]!r:.60}, which it was not offered", calls)
+    for call in calls:
+        if wrong := key_given_twice(arguments_text(call)):
+            return failed("unclear_arguments", f"the arguments of {call.name!r:.60}: {wrong}", calls)
     return Choice(list(dict.fromkeys([call.name for call in calls])), calls)
 
 

@@ -33,6 +33,12 @@ from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.messages import FunctionCallContent
 from agents_loop.testing import ScriptedChatClient
 
+
+def written(name: str, arguments: str) -> ChatMessage:
+    """A call whose arguments are what the model wrote."""
+    return ChatMessage("assistant", [FunctionCallContent("call-1", name, arguments)])
+
+
 MARK_A, MARK_B = js("a", "1", key="a"), js("b", "2", key="b")
 
 
@@ -86,13 +92,16 @@ async def test_a_function_without_an_edge_is_the_end():
         ("I can't decide.", "no_function_selected"),
         (call("burn"), "unbound_function"),
         (calls(("done", {}), ("burn", {})), "unbound_function"),
+        (written("done", '{"reason": "no", "reason": "yes"}'), "unclear_arguments"),
+        (written("done", '{"all": [{"a": 1}, {"a": 1, "b": {"c": 1, "c": 1}}]}'), "unclear_arguments"),
+        (written("again", '{"question": "a?", "question": "b?"}'), "unclear_arguments"),
         (ChatResponse(call("done"), finish_reason="length"), "provider_error"),
         (ChatResponse("no", finish_reason="refusal"), "provider_error"),
         (ConnectionError("down"), "provider_error"),
     ],
 )
 async def test_what_is_no_choice_goes_to_the_exception_port(reply: Any, code: str):
-    """No call, an unknown function, a reply that ended early and a failing model fire `_exception` alone."""
+    """No call, an unknown function, a key given twice, a reply that ended early and a failing model fire `_exception`."""
     loop_file, client = judged("draft", reply, exception=True)
     result = await run(loop_file, client)
 
