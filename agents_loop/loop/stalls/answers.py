@@ -155,8 +155,8 @@ class SameToolCallsSignal(StallSignal):
     """The agent makes the same tool calls with the same results again and again, and its answers say nothing new.
 
     Calls alone don't count: a tool that is polled gives other results while something happens. Nor do they where the
-    answers differ, since an agent may read the same sources for each draft, where small repairs add up, or where the
-    score rises or fewer criteria fail.
+    answers differ, since an agent may read the same sources for each draft, where small repairs add up, or where it
+    comes closer.
 
     Args:
         repeats: In how many iterations in a row.

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from agents_loop.agent import AgentResponse
 from agents_loop.loop.answer import answer_messages, answer_text, plain_answer
-from agents_loop.loop.best import score_of
+from agents_loop.loop.best import is_preferred, score_of
 from agents_loop.loop.criteria import failing_criteria
 from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.result import IterationRecord
@@ -153,16 +153,22 @@ def _shares_nothing(text: str, other: str) -> bool:
 
 
 def comes_closer(iterations: Sequence[IterationFacts]) -> bool:
-    """Whether the last of them has a higher score than the first, or fails in fewer criteria, whatever is repeated."""
+    """Whether the last of them has a higher score than the first, or is better by what is known beside scores."""
     first, last = iterations[0], iterations[-1]
     if first.score is not None and last.score is not None and last.score > first.score:
         return True
-    return fails_in_fewer(iterations)
+    return is_better_beside_scores(iterations)
 
 
-def fails_in_fewer(iterations: Sequence[IterationFacts]) -> bool:
-    """Whether the last of them fails in fewer criteria than the first, and not in none, as where none are recorded."""
-    return 0 < len(iterations[-1].failing_criteria) < len(iterations[0].failing_criteria)
+def is_better_beside_scores(iterations: Sequence[IterationFacts]) -> bool:
+    """Whether fewer criteria fail in the last of them than in the first, or one after the first is a new best.
+
+    It must fail in some: where none are recorded none fail. The best is that of comparisons, which decide where there
+    are some.
+    """
+    if 0 < len(iterations[-1].failing_criteria) < len(iterations[0].failing_criteria):
+        return True
+    return any(is_preferred(each.record.evaluations) for each in iterations[1:])
 
 
 def add_up(iterations: Sequence[IterationFacts]) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import ClassVar
 
-from agents_loop.loop.stalls.facts import IterationFacts, comes_closer, fails_in_fewer
+from agents_loop.loop.stalls.facts import IterationFacts, comes_closer, is_better_beside_scores
 from agents_loop.loop.stalls.signal import StallSignal, check_fraction
 
 
 class SameFeedbackSignal(StallSignal):
-    """The evaluators say the same again and again, but for case; no score rises, and no fewer criteria fail.
+    """The evaluators say the same again and again, but for case, and it comes no closer.
 
     Evaluators whose feedback never changes (a marker that is missing) trigger it while the agent works on: leave it out
     for those, or raise `repeats`.
@@ -60,7 +60,10 @@ class SameFailingCriteriaSignal(StallSignal):
         if not last.failing_criteria:
             return False
         earlier = iterations[:-1]
-        return all(each.failing_criteria == last.failing_criteria and each.score == last.score for each in earlier)
+        for each in earlier:
+            if each.failing_criteria != last.failing_criteria or each.score != last.score:
+                return False
+        return not is_better_beside_scores(iterations)
 
     @property
     def observation(self) -> str:
@@ -71,7 +74,8 @@ class SameFailingCriteriaSignal(StallSignal):
 class FlatScoreSignal(StallSignal):
     """The score does not move: the standard deviation of the last scores is small, and they do not rise step by step.
 
-    Nor does it count where fewer criteria fail: a score that is the least of several says little of how many those are.
+    Nor does it count where fewer criteria fail, since the least of several scores says nothing of how many are low, or
+    where a comparison prefers a new answer.
 
     It is the standard deviation, not the variance: scores that climb from 0.58 over 0.68 to 0.75 have a variance of
     0.005 and a deviation of 0.07. A threshold of 0.02 for the variance would call that flat.
@@ -95,7 +99,11 @@ class FlatScoreSignal(StallSignal):
         if iterations[-1].score is None:
             return False
         scores = _scores(iterations)
-        if not scores or all(later > earlier for earlier, later in pairwise(scores)) or fails_in_fewer(iterations):
+        if (
+            not scores
+            or all(later > earlier for earlier, later in pairwise(scores))
+            or is_better_beside_scores(iterations)
+        ):
             return False
         mean = sum(scores) / len(scores)
         return math.sqrt(sum((score - mean) ** 2 for score in scores) / len(scores)) < self.deviation
@@ -107,7 +115,7 @@ class FlatScoreSignal(StallSignal):
 
 
 class FallingScoreSignal(StallSignal):
-    """The score falls from answer to answer, and no fewer criteria fail.
+    """The score falls from answer to answer, and nothing else gets better.
 
     Args:
         repeats: How many scores it looks at, each lower than the one before it.
@@ -128,7 +136,11 @@ class FallingScoreSignal(StallSignal):
         if iterations[-1].score is None:
             return False
         scores = _scores(iterations)
-        if not scores or any(later >= earlier for earlier, later in pairwise(scores)) or fails_in_fewer(iterations):
+        if (
+            not scores
+            or any(later >= earlier for earlier, later in pairwise(scores))
+            or is_better_beside_scores(iterations)
+        ):
             return False
         fell = scores[0] - scores[-1]
         return fell > self.fall or math.isclose(fell, self.fall)

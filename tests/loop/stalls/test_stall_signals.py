@@ -239,7 +239,7 @@ def checked(answer: str, *problems: str | None) -> IterationFacts:
     """An iteration whose checks found this; `None` where one passed."""
     results = [{"check": str(n), "passed": problem is None, "problem": problem} for n, problem in enumerate(problems)]
     said = LoopEvaluation.continue_("\n".join(filter(None, problems)), details={"checks": results, "judge": None})
-    return IterationFacts(IterationRecord(1, (), AgentResponse(answer), (said,), None, 0.0))
+    return IterationFacts(IterationRecord(1, (), AgentResponse([ChatMessage("assistant", answer)]), (said,), None, 0.0))
 
 
 def test_a_check_that_finds_less_each_time_is_no_stall():
@@ -252,6 +252,25 @@ def test_a_check_that_finds_less_each_time_is_no_stall():
         stall = stuck.after(checked(draft, "7 tests of 20 fail", None).record)
         noticed += [] if stall is None else [stall.signal.name]
     assert noticed[0] == "same_failing_criteria"
+
+
+def test_a_comparison_outweighs_scores():
+    """Where comparisons prefer each new answer, a flat score, or the same criteria that fail, are no stall."""
+    criteria = [{"id": "a", "verdict": "not_met"}]
+    for preferred, expected in (("new", None), ("neither", "same_failing_criteria")):
+        watch = StallWatch(StallPolicy())
+        compared = LoopEvaluation.stop(details={"preference": {"preferred": preferred}})
+        rated = LoopEvaluation.continue_("more", score=0.6, details={"criteria": criteria})
+        noticed = [
+            watch.after(
+                IterationRecord(
+                    n, (), AgentResponse([ChatMessage("assistant", f"draft {n}")]), (compared, rated), None, 0.0
+                )
+            )
+            for n in range(1, 7)
+        ]
+        assert (None if noticed[2] is None else noticed[2].signal.name) == expected
+        assert any(noticed) == (expected is not None)
 
 
 def test_no_false_alarm_on_200_drafts_that_look_back():
