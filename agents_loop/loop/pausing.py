@@ -61,7 +61,7 @@ def _resume(run: RunState) -> int:
     run.best_before, run.memory = pending.best, pending.memory
     run.sessions.resume(pending.snapshot)
     if run.stalls is not None:
-        run.stalls.steps = pending.stall_steps
+        run.stalls.resume(pending.stall_steps, pending.watched)
         agent = run.stalls.agent
         if agent is not None:
             run.use(agent)
@@ -136,6 +136,7 @@ def wait(
     assert session is not None  # noqa: S101 - there has been an iteration
     is_unjudged = bool(requests) or (stopped is not None and not stopped.is_judged)  # or judged by half
     judged = run.records[:-1] if is_unjudged else run.records
+    is_answer_new = question is not None  # what was before says nothing of what a person's answer leads to
     waits = PendingRun(
         request_ids=[request.request_id for request in requests],
         messages=list(run.messages),
@@ -147,6 +148,7 @@ def wait(
         stopped=stopped,
         spent=run.metered.spent,
         stall_steps=0 if run.stalls is None else run.stalls.steps,
+        watched=[] if run.stalls is None or is_answer_new else run.stalls.records,
         best=best_of(judged if run.best_before is None else [run.best_before, *judged]),
         memory=run.memory,
     )

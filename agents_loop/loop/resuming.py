@@ -116,6 +116,8 @@ class PendingRun:
     """What it has spent, where it has a budget."""
     stall_steps: int = 0
     """How many steps of the ladder of its stall policy it has taken."""
+    watched: list[IterationRecord] = field(default_factory=list[IterationRecord])
+    """The latest iterations that its stall signals look at."""
     best: IterationRecord | None = None
     """The iteration with its best answer so far."""
     memory: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -166,6 +168,7 @@ def keep(session: AgentSession, pending: PendingRun) -> None:
         "stopped": None if pending.stopped is None else pending.stopped.to_json(),
         "spent": pending.spent,
         "stall_steps": pending.stall_steps,
+        "watched": [record_to_json(record) for record in pending.watched],
         "best": None if pending.best is None else record_to_json(pending.best),
         "memory": pending.memory,
     }
@@ -192,6 +195,7 @@ def _read(stored: Mapping[str, Any]) -> PendingRun:
         stopped=None if stopped is None else StoppedRun.from_json(stopped),
         spent=stored.get("spent"),
         stall_steps=int(stored.get("stall_steps", 0)),
+        watched=[record_from_json(each) for each in stored.get("watched", [])],
         best=None if best is None else record_from_json(best),
         memory=deepcopy(dict(stored.get("memory", {}))),
     )

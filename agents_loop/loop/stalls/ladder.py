@@ -100,8 +100,8 @@ class AskPersonStep:
         """What the person is asked."""
         if self.question is not None:
             return self.question
-        missing = f" Still missing: {feedback}" if feedback else ""
-        return f"The loop no longer comes closer: {observation}.{missing} How should it go on?"
+        missing = f"Still missing: {feedback}\n\n" if feedback else ""
+        return f"The loop no longer comes closer: {observation}.\n\n{missing}How should it go on?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

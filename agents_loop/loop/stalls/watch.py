@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
@@ -59,6 +60,21 @@ class StallWatch:
         self._iterations: list[IterationFacts] = []
         self.steps = 0
         """How many steps have been taken."""
+
+    @property
+    def records(self) -> list[IterationRecord]:
+        """The latest iterations, as many as the signals look at."""
+        return [facts.record for facts in self._iterations]
+
+    def resume(self, steps: int, records: Sequence[IterationRecord]) -> None:
+        """Go on where the run was that this one continues.
+
+        Args:
+            steps: How many steps it had taken.
+            records: Its latest iterations, where they still count.
+        """
+        self.steps = steps
+        self._iterations = [IterationFacts(record) for record in records[-self._most :]]
 
     @property
     def agent(self) -> AIAgent | None:

@@ -7,14 +7,20 @@ import pytest
 from fakes import WAYS, Call, RecordingAgent, Way, always, says
 
 from agents_loop import (
+    AgentResponse,
     AgentSession,
     AnotherAgentStep,
     AskPersonStep,
+    ChatClientAgent,
+    ChatMessage,
+    ChatResponse,
     ConfigurationError,
     DelegateLoopEvaluator,
     FreshContextStep,
+    FunctionCallContent,
     LoopAgent,
     LoopAgentOptions,
+    LoopBudget,
     LoopEvaluation,
     LoopResult,
     NudgeStep,
@@ -25,8 +31,12 @@ from agents_loop import (
     StallSignal,
     StopReason,
     StopStep,
+    ToolApprovalRequestContent,
+    ToolApprovalResponseContent,
+    UsageDetails,
     accept_answer,
 )
+from agents_loop.testing import ScriptedChatClient
 
 TWICE = [SameAnswerSignal(2)]
 MORE = LoopEvaluation.continue_("more")
@@ -206,7 +216,8 @@ async def test_a_person_is_asked(invoke: Way, is_stored: bool):
     result = await ended(invoke, loop)
     assert result.stop_reason == StopReason.PENDING_INPUT
     assert result.stop_detail == (
-        "The loop no longer comes closer: the last 2 answers are the same. Still missing: more How should it go on?"
+        "The loop no longer comes closer: the last 2 answers are the same.\n\nStill missing: more\n\n"
+        "How should it go on?"
     )
     session = result.session
     if is_stored:
@@ -217,6 +228,41 @@ async def test_a_person_is_asked(invoke: Way, is_stored: bool):
     assert again.stop_reason == StopReason.PENDING_INPUT
     accepted = await ended(invoke, loop, accept_answer(), session=again.session)
     assert (accepted.stop_reason, accepted.output) == (StopReason.SATISFIED, "the same")
+
+
+async def test_a_stall_over_approvals(invoke: Way):
+    """A stuck loop that waits for an approval in each turn is noticed all the same, also from a stored session."""
+
+    def asks_and_answers(call: Call, number: int) -> Any:
+        if number % 2 == 0:
+            return "the same"
+        request = ToolApprovalRequestContent(f"r{number}", FunctionCallContent(f"c{number}", "send", {}))
+        return AgentResponse([ChatMessage("assistant", [request])])
+
+    agent = RecordingAgent(answer=asks_and_answers)
+    loop = LoopAgent(agent, evaluator(), LoopAgentOptions(max_iterations=1000, stall=StallPolicy()))
+    result = await ended(invoke, loop)
+    while result.stop_reason == StopReason.PENDING_APPROVAL and len(agent.calls) < 50:
+        request = result.iterations[-1].response.messages[0].contents[0]
+        approved = ToolApprovalResponseContent(request.request_id, True, request.tool_call)
+        session = await agent.deserialize_session(json.loads(json.dumps(await agent.serialize_session(result.session))))
+        result = await ended(invoke, loop, ChatMessage("user", [approved]), session=session)
+    assert (result.stop_reason, len(agent.calls)) == (StopReason.STALLED, 8)
+    assert result.stop_detail == "same_answer: the last 3 answers are the same"
+
+
+async def test_a_stall_over_budgets(invoke: Way):
+    """So is one that a budget stops after each answer, and a larger one continues."""
+    client = ScriptedChatClient(lambda *_: ChatResponse("the same", usage=UsageDetails(5, 5)))
+    session, message = AgentSession(), "go"
+    for calls in range(1, 9):
+        budget = LoopBudget(max_model_calls=calls)
+        loop = LoopAgent(ChatClientAgent(client), evaluator(), LoopAgentOptions(stall=StallPolicy(), budget=budget))
+        result = await ended(invoke, loop, message, session=session)
+        message = None
+        if result.stop_reason != StopReason.BUDGET_EXCEEDED:
+            break
+    assert (result.stop_reason, calls) == (StopReason.STALLED, 4)
 
 
 async def test_the_ladder_goes_on_after_a_pause(invoke: Way):
