@@ -6,9 +6,9 @@ fields are read with a default.
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
+from agents_loop.call_json import read_arguments
 from agents_loop.chat_client import ChatResponse, FinishReason
 from agents_loop.ids import new_id
 from agents_loop.messages import (
@@ -106,7 +106,7 @@ def reasoning_text(said: Any) -> str | None:
 
 def function_call(call_id: str | None, name: str | None, arguments: str | None) -> FunctionCallContent:
     """A call with its arguments read, if they are a JSON object; a server that gives no id gets one drawn."""
-    return FunctionCallContent(call_id or new_id(), name or "", _arguments(arguments))
+    return FunctionCallContent(call_id or new_id(), name or "", read_arguments(arguments))
 
 
 def read_usage(usage: Any) -> UsageDetails | None:
@@ -153,16 +153,6 @@ def _contents(message: Any) -> list[Content]:
         name, arguments = getattr(function, "name", None), getattr(function, "arguments", None)
         contents.append(function_call(getattr(call, "id", None), name, arguments))
     return contents
-
-
-def _arguments(written: str | None) -> dict[str, JsonValue] | str | None:
-    if not written:
-        return None
-    try:
-        read = json.loads(written)
-    except ValueError:
-        return written
-    return cast("dict[str, JsonValue]", read) if isinstance(read, dict) else written
 
 
 def _count(usage: Any, *path: str) -> int | None:

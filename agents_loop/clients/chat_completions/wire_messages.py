@@ -6,11 +6,11 @@ Reasoning, usage, errors and approvals are not sent: the API has no place for th
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from agents_loop.call_json import json_text
 from agents_loop.errors import ConfigurationError
 from agents_loop.messages import (
     ChatMessage,
@@ -20,7 +20,6 @@ from agents_loop.messages import (
     ErrorContent,
     FunctionCallContent,
     FunctionResultContent,
-    JsonValue,
     TextContent,
     TextReasoningContent,
     ToolApprovalRequestContent,
@@ -132,18 +131,13 @@ def _data_part(content: DataContent, data: str, media_type: str) -> Wire:
 
 
 def _call(call: FunctionCallContent) -> Wire:
-    arguments = call.arguments if isinstance(call.arguments, str) else _json(call.arguments or {})
+    arguments = json_text({} if call.arguments is None else call.arguments)
     function = {"name": call.name, "arguments": well_formed(arguments)}
     return {"id": call.call_id, "type": "function", "function": function}
 
 
 def _result(content: FunctionResultContent) -> Wire:
-    result = content.result if isinstance(content.result, str) else _json(content.result)
-    return {"role": "tool", "tool_call_id": content.call_id, "content": well_formed(result)}
-
-
-def _json(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return {"role": "tool", "tool_call_id": content.call_id, "content": well_formed(json_text(content.result))}
 
 
 def _unsupported(content: Content, why: str = "it takes text, images, audio (wav, mp3) and PDF") -> ConfigurationError:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
+from agents_loop.call_json import read_arguments
 from agents_loop.ids import new_id
 from agents_loop.integrations.agent_framework.sdk import load_agent_framework
 from agents_loop.messages import (
@@ -183,11 +184,7 @@ def _from_uri(uri: str, media_type: str | None) -> Content:
 def _from_call(call: Any) -> FunctionCallContent:
     arguments: Any = call.arguments
     if isinstance(arguments, str):
-        try:
-            read = json.loads(arguments) if arguments else None
-        except ValueError:
-            read = arguments
-        arguments = cast("dict[str, JsonValue]", read) if isinstance(read, dict) else arguments or None
+        arguments = read_arguments(arguments)
     elif isinstance(arguments, Mapping):
         arguments = _json(dict(cast("Mapping[str, Any]", arguments)))
     return FunctionCallContent(call.call_id or "", call.name or "", arguments)

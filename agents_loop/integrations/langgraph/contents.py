@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from agents_loop.call_json import json_text
 from agents_loop.ids import new_id
 from agents_loop.integrations.langgraph.sdk import load_messages
 from agents_loop.messages import (
@@ -98,7 +99,7 @@ def _usage(usage: Any) -> UsageDetails | None:
 def _to_state(kinds: Any, message: ChatMessage) -> list[Any]:
     results = [content for content in message.contents if isinstance(content, FunctionResultContent)]
     written = [
-        kinds.ToolMessage(_written(result.result), tool_call_id=result.call_id, id=new_id()) for result in results
+        kinds.ToolMessage(json_text(result.result), tool_call_id=result.call_id, id=new_id()) for result in results
     ]
     blocks = [block for content in message.contents if (block := _to_block(content)) is not None]
     calls = [_to_call(content) for content in message.contents if isinstance(content, FunctionCallContent)]
@@ -165,10 +166,6 @@ def _from_block(block: Any) -> Content | None:  # noqa: PLR0911 - one case a typ
             return UriContent(block.get("url") or block.get("file_id") or "", media_type)
         case _:
             return None
-
-
-def _written(result: JsonValue) -> str:
-    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
 
 def _json(value: Any) -> JsonValue:

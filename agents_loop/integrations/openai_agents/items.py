@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
+from agents_loop.call_json import read_arguments
 from agents_loop.errors import ConfigurationError
 from agents_loop.messages import (
     ChatMessage,
@@ -117,7 +118,7 @@ def from_item(item: Any) -> tuple[str, list[Content]]:
 
 def approval_request(item: Any) -> ToolApprovalRequestContent:
     """A tool call that waits for approval; the call's id is the request's."""
-    call = FunctionCallContent(item.call_id or "", item.name or "", _arguments(item.arguments))
+    call = FunctionCallContent(item.call_id or "", item.name or "", read_arguments(item.arguments))
     return ToolApprovalRequestContent(call.call_id, call)
 
 
@@ -161,7 +162,9 @@ def _reasoning(raw: Any) -> list[Content]:
 def _call(raw: Any) -> FunctionCallContent:
     kind = _field(raw, "type") or ""
     if kind == "function_call":
-        return FunctionCallContent(_field(raw, "call_id"), _field(raw, "name"), _arguments(_field(raw, "arguments")))
+        return FunctionCallContent(
+            _field(raw, "call_id"), _field(raw, "name"), read_arguments(_field(raw, "arguments"))
+        )
     described = cast("Item", raw) if isinstance(raw, dict) else raw.model_dump(mode="json", exclude_unset=True)
     return FunctionCallContent(_field(raw, "call_id") or _field(raw, "id") or "", kind, described)
 
@@ -175,11 +178,3 @@ def _output(item: Any) -> JsonValue:
 
 def _field(raw: Any, name: str) -> Any:
     return cast("Item", raw).get(name) if isinstance(raw, dict) else getattr(raw, name, None)
-
-
-def _arguments(written: str | None) -> dict[str, JsonValue] | str | None:
-    try:
-        read = json.loads(written or "null")
-    except ValueError:
-        return written
-    return cast("dict[str, JsonValue]", read) if isinstance(read, dict) else written or None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from agents_loop.call_json import read_arguments
 from agents_loop.errors import ConfigurationError
 from agents_loop.integrations.pydantic_ai.sdk import load_pydantic_ai
 from agents_loop.messages import (
@@ -161,8 +162,4 @@ def _user_parts(message: ChatMessage) -> list[Any]:
 def _arguments(given: Any) -> dict[str, JsonValue] | str | None:
     if not isinstance(given, str):
         return None if given is None else as_json(given)
-    try:
-        read = json.loads(given or "null")
-    except ValueError:
-        return given
-    return cast("dict[str, JsonValue]", read) if isinstance(read, dict) else given or None
+    return read_arguments(given)

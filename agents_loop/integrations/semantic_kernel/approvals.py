@@ -5,7 +5,6 @@ Semantic Kernel has no content for either; its orchestrations and histories keep
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -13,6 +12,7 @@ from semantic_kernel.contents.chat_message_content import ChatMessageContent
 from semantic_kernel.contents.text_content import TextContent as KernelText
 from semantic_kernel.contents.utils.author_role import AuthorRole
 
+from agents_loop.call_json import json_text
 from agents_loop.message_json import content_from_json, content_to_json
 from agents_loop.messages import FunctionCallContent, JsonValue, ToolApprovalRequestContent, ToolApprovalResponseContent
 
@@ -82,9 +82,7 @@ def contents_json(contents: Iterable[ToolApprovalRequestContent | ToolApprovalRe
 
 
 def _call(call: FunctionCallContent) -> str:
-    arguments = call.arguments
-    written = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False, default=str)
-    return f"{call.name}({written})"
+    return f"{call.name}({json_text({} if call.arguments is None else call.arguments)})"
 
 
 def _read(message: ChatMessageContent, key: str, kind: type[_Kind]) -> list[_Kind]:

@@ -21,6 +21,7 @@ from semantic_kernel.contents.reasoning_content import ReasoningContent
 from semantic_kernel.contents.text_content import TextContent as KernelText
 from semantic_kernel.contents.utils.author_role import AuthorRole
 
+from agents_loop.call_json import json_text, read_arguments
 from agents_loop.errors import ConfigurationError
 from agents_loop.ids import new_id
 from agents_loop.integrations.semantic_kernel.approvals import (
@@ -112,11 +113,10 @@ def _item(content: Content) -> Any:
         case UriContent(uri, media_type):
             return (ImageContent if media_type.lower().startswith("image/") else BinaryContent)(uri=uri)
         case FunctionCallContent(call_id, name, arguments):
-            written = arguments if isinstance(arguments, str) else _json(arguments or {})
+            written = json_text({} if arguments is None else arguments)
             return KernelFunctionCall(id=call_id, call_id=call_id, name=name, arguments=written)
         case FunctionResultContent(call_id, result):
-            written = result if isinstance(result, str) else _json(result)
-            return KernelFunctionResult(id=call_id, call_id=call_id, name="", result=written)
+            return KernelFunctionResult(id=call_id, call_id=call_id, name="", result=json_text(result))
         case _:
             raise ConfigurationError(f"Semantic Kernel can't be sent a {type(content).__name__}")
 
@@ -125,10 +125,6 @@ def _binary(data: bytes, media_type: str) -> BinaryContent:
     kind = media_type.lower().partition("/")[0]
     made = {"image": ImageContent, "audio": AudioContent}.get(kind, BinaryContent)
     return made(data=data, data_format="base64", mime_type=media_type)
-
-
-def _json(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def our_message(message: str | ChatMessageContent, *, is_past: bool = False) -> ChatMessage:
@@ -174,13 +170,7 @@ def _content(item: Any) -> Content | None:
 def _arguments(written: Any) -> dict[str, JsonValue] | str | None:
     if not isinstance(written, str):
         return None if written is None else dict(cast("Mapping[str, JsonValue]", written))
-    if not written.strip():
-        return None
-    try:
-        read = json.loads(written)
-    except ValueError:
-        return written
-    return cast("dict[str, JsonValue]", read) if isinstance(read, dict) else written
+    return read_arguments(written) if written.strip() else None
 
 
 def _result(result: Any) -> JsonValue:
