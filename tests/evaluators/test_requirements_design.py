@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 
 import pytest
-from fakes import RecordingAgent
+from fakes import RecordingAgent, says
 
 from agents_loop import (
     AgentResponse,
@@ -24,6 +25,7 @@ from agents_loop import (
     LoopAgent,
     LoopAgentOptions,
     LoopContext,
+    LoopEvaluation,
     LoopResult,
     StallPolicy,
     StopReason,
@@ -165,6 +167,30 @@ async def test_fewer_demands_are_progress():
     result = LoopResult.of(await loop.run("Please."))
     assert (result.stop_reason, len(result.iterations)) == (StopReason.SATISFIED, 6)
     assert [record.score for record in result.iterations] == [0.0] * 5 + [1.0]
+
+
+async def test_a_demand_that_was_met_is_named_as_a_regression():
+    """What an earlier answer met and this one does not is named so, also over a pause, and is listed once for the run."""
+    lacking = iter([["weather"], ["start"], ["start"]])
+    answerer = Answerer()
+
+    def draft(call, number):
+        answerer.lacking = next(lacking)
+        return f"draft {number}"
+
+    asks = says(LoopEvaluation.stop(), LoopEvaluation.ask("Which?"), LoopEvaluation.stop())
+    agent = RecordingAgent(answer=draft)
+    options = LoopAgentOptions(max_iterations=3, evaluate_final_iteration=True, evaluation_mode="all")
+    loop = LoopAgent(agent, [judge(answerer), asks], options)
+    first = LoopResult.of(await loop.run(REQUEST))
+    state = json.loads(json.dumps(await loop.serialize_session(first.session)))
+    second = LoopResult.of(await loop.run("That one.", session=await loop.deserialize_session(state)))
+    gaps = [record.evaluations[0].feedback for record in (*first.iterations, *second.iterations)]
+    assert "- warn about the weather: not found" in gaps[0]
+    assert "- the start (an earlier response met this): not found" in gaps[1]
+    assert "- the start (an earlier response met this): not found" in gaps[2]
+    assert second.iterations[0].evaluations[0].details["demands"][2]["regressed"] is True
+    assert answerer.lists == 1
 
 
 async def test_of_equal_scores_more_demands_are_better():

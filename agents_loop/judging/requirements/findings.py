@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from agents_loop.messages import JsonValue
@@ -36,25 +36,39 @@ class Opinion(NamedTuple):
     details: dict[str, JsonValue]
 
 
-def opinion_of(findings: Sequence[Finding], threshold: float) -> Opinion:
-    """A request is answered if each of its demands is met; of no demand at all nothing is known, so it is not."""
-    unmet = [finding for finding in findings if finding.score < threshold or not finding.readable]
+def is_met(finding: Finding, threshold: float) -> bool:
+    """Whether the demand is known to be met."""
+    return finding.readable and finding.score >= threshold
+
+
+def opinion_of(findings: Sequence[Finding], threshold: float, regressed: Collection[str]) -> Opinion:
+    """A request is answered if each of its demands is met; of no demand at all nothing is known, so it is not.
+
+    Args:
+        findings: Of all demands.
+        threshold: The least probability with which one is met.
+        regressed: The demands that an earlier answer met.
+    """
+    unmet = [finding for finding in findings if not is_met(finding, threshold)]
     return Opinion(
         answered=bool(findings) and not unmet,
-        gap="\n".join(_line(finding) for finding in unmet if finding.readable),
+        gap="\n".join(_line(finding, regressed) for finding in unmet if finding.readable),
         score=min((finding.score for finding in findings), default=0.0),
         readable=any(finding.readable for finding in findings),
-        details={"demands": [_to_json(finding, threshold) for finding in findings]},
+        details={"demands": [_to_json(finding, threshold, regressed) for finding in findings]},
     )
 
 
-def _line(finding: Finding) -> str:
-    return f"- {finding.demand}: {finding.fault or 'not found in the response, or only in part'}"
+def _line(finding: Finding, regressed: Collection[str]) -> str:
+    regression = " (an earlier response met this)" if finding.demand in regressed else ""
+    return f"- {finding.demand}{regression}: {finding.fault or 'not found in the response, or only in part'}"
 
 
-def _to_json(finding: Finding, threshold: float) -> JsonValue:
-    met = finding.readable and finding.score >= threshold
+def _to_json(finding: Finding, threshold: float, regressed: Collection[str]) -> JsonValue:
+    met = is_met(finding, threshold)
     result: dict[str, JsonValue] = {"demand": finding.demand, "met": met, "score": round(finding.score, 4)}
+    if finding.demand in regressed:
+        result["regressed"] = True
     if finding.fault is not None:
         result["fault"] = finding.fault
     if not finding.readable:

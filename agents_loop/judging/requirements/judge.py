@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from agents_loop.agent import AgentResponse
 from agents_loop.chat_client import ChatClient, ChatOptions, ChatResponse
@@ -16,14 +16,17 @@ from agents_loop.judging.requirements.claims import without_claims
 from agents_loop.judging.requirements.countable import Countable, countable_demands, without_counted
 from agents_loop.judging.requirements.demands import listing_messages, read_demands
 from agents_loop.judging.requirements.evenness import of_each_fault
-from agents_loop.judging.requirements.findings import DEFAULT_THRESHOLD, Finding, Opinion, opinion_of
+from agents_loop.judging.requirements.findings import DEFAULT_THRESHOLD, Finding, Opinion, is_met, opinion_of
 from agents_loop.judging.requirements.probing import Probe, probe_messages, read_probe
 from agents_loop.judging.requirements.wording import is_covered
 from agents_loop.judging.shown import Piece, is_blank, judged_messages, pieces_of
 from agents_loop.loop.context import LoopContext
+from agents_loop.loop.regressions import regressed
 
 _DEMANDS: Final = "_agents_loop.demands"
 """Where a run's context keeps what its request demands, by judge: the request does not change between iterations."""
+_MEMORY: Final = "demands"
+"""Where its memory keeps what the model listed, over a pause; of several such judges in a loop the first one's list."""
 
 
 class Demands(NamedTuple):
@@ -97,14 +100,23 @@ class RequirementsJudge:
         for demand, probe in zip(asked, read, strict=True):
             score = float(probe.met) if probe.probability is None else probe.probability
             findings.append(Finding(demand, score, readable=probe.readable))
-        return opinion_of(findings, self._threshold)
+        return opinion_of(findings, self._threshold, self._regressed(findings, context))
+
+    def _regressed(self, findings: Sequence[Finding], context: LoopContext) -> set[str]:
+        """The demands that are not met and were in an earlier iteration; those that are met now are remembered."""
+        met = [finding.demand for finding in findings if is_met(finding, self._threshold)]
+        unmet = {finding.demand for finding in findings if finding.readable} - set(met)
+        return regressed(context, self, "demands", met=met, unmet=unmet)
 
     async def _demands(self, request: str, context: LoopContext) -> Demands | NoVerdict:
         known: dict[int, Demands] = context.additional_properties.setdefault(_DEMANDS, {})
         if id(self) not in known:
-            listed = await self._listed(request, context)
+            remembered = _remembered(context) if not known else None
+            listed = await self._listed(request, context) if remembered is None else Demands((), remembered)
             if isinstance(listed, NoVerdict):
                 return listed
+            if not known:
+                context.memory[_MEMORY] = list(listed.asked)
             texts = [request, *self._criteria]
             counted = [one for text in texts for one in countable_demands(text)]
             asked = [
@@ -139,6 +151,14 @@ class RequirementsJudge:
         return await ask(
             self._client, messages, options, self._policy, context, read, shorter, is_counted=shorter is None
         )
+
+
+def _remembered(context: LoopContext) -> list[str] | None:
+    """What the model listed before a pause."""
+    kept: object = context.memory.get(_MEMORY)
+    listed = cast("list[object]", kept) if isinstance(kept, list) else []
+    texts = [text for text in listed if isinstance(text, str)]
+    return texts if texts and len(texts) == len(listed) else None
 
 
 def _found_by_code(demands: Demands, request: str, response: AgentResponse) -> list[Finding]:
