@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
+from agents_loop.errors import SessionStateError
 from agents_loop.loop.context import LoopContext
 
 _MET_AT: Final = "_agents_loop.met_at"
@@ -25,6 +26,9 @@ def regressed(
             the first one saw is remembered over a pause.
         met: The criteria that the latest answer meets.
         unmet: Those that it does not.
+
+    Raises:
+        SessionStateError: What stands in the session of earlier answers can't be read.
     """
     met_at = _met_at(context, evaluator, name)
     for criterion in met:
@@ -35,8 +39,19 @@ def regressed(
 def _met_at(context: LoopContext, evaluator: object, name: str) -> dict[str, int]:
     of_all: dict[int, dict[str, int]] = context.additional_properties.setdefault(_MET_AT, {})
     if id(evaluator) not in of_all:
-        by_name: Any = context.memory.setdefault(_MEMORY, {})
-        remembered = by_name.setdefault(name, {})
+        remembered = _remembered(context.memory.setdefault(_MEMORY, {}), name)
         is_taken = any(each is remembered for each in of_all.values())
         of_all[id(evaluator)] = {} if is_taken else remembered
     return of_all[id(evaluator)]
+
+
+def _remembered(by_name: Any, name: str) -> dict[str, int]:
+    try:
+        kept = by_name.setdefault(name, {})
+        if all(type(number) is int for number in kept.values()):
+            return kept
+    except (AttributeError, TypeError):
+        pass
+    raise SessionStateError(
+        f"context.memory[{_MEMORY!r}][{name!r}] can't be read: it must tell iterations by criterion"
+    )

@@ -189,6 +189,18 @@ async def test_a_criterion_that_was_met_before_the_pause(invoke: Way):
     assert "an earlier answer passed this" in checked.feedback
 
 
+@pytest.mark.parametrize("spoilt", [3, {"check has a price": 3}, {"check has a price": {"has a price": "1"}}])
+async def test_what_was_met_and_is_spoilt_is_an_error(spoilt: Any):
+    """A session in which what was met can't be read is an error that says where."""
+    agent = RecordingAgent("EUR 5", "in May")
+    has_price = check("has a price", lambda text: "EUR" in text)
+    loop = LoopAgent(agent, [has_price, says(LoopEvaluation.ask("Which?"))])
+    session = LoopResult.of(await loop.run("go")).session
+    session.state["agents_loop"]["memory"]["met_at"] = spoilt
+    with pytest.raises(SessionStateError, match=r"context\.memory\['met_at'\]"):
+        await loop.run("2024", session=session)
+
+
 async def test_checks_of_one_name_are_not_taken_for_each_other():
     """Checks: what one check saw passed is no regression of another one that has its name."""
     agent = RecordingAgent("b", "b", "b")
