@@ -7,21 +7,18 @@ import functools
 import inspect
 import logging
 import re
-import types
-import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias, cast, overload
+from typing import Any, TypeAlias, cast, overload
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from agents_loop.agent import AgentSession, AIAgent
 from agents_loop.errors import BudgetExceededError, ConfigurationError
 from agents_loop.messages import FunctionCallContent, FunctionResultContent, JsonValue
+from agents_loop.tool_parameters import arguments_model, parameters_schema
 from agents_loop.well_formed import well_formed
 
 _LOGGER = logging.getLogger("agents_loop")
@@ -72,8 +69,8 @@ class FunctionTool:
             raise ConfigurationError(f"a tool's name must be 1 to 64 of a-z, A-Z, 0-9, _ and -, not {self.name!r}")
         self.description = description if description is not None else _documentation(function)
         self.approval_required = approval_required
-        self._arguments, self._context_parameter = _arguments_model(self.name, function)
-        self.parameters: dict[str, JsonValue] = _parameters_schema(self._arguments)
+        self._arguments, self._context_parameter = arguments_model(self.name, function, ToolContext)
+        self.parameters: dict[str, JsonValue] = parameters_schema(self._arguments)
         """The JSON schema of the arguments: an object."""
 
     @classmethod
@@ -216,89 +213,6 @@ def _in_thread(function: Callable[..., Any], given: dict[str, Any]) -> Any:
         return list(result) if inspect.isgenerator(result) else result
     except StopIteration as error:  # a future can't carry it
         raise RuntimeError("StopIteration was raised") from error
-
-
-def _arguments_model(name: str, function: Callable[..., Any]) -> tuple[type[BaseModel], str | None]:
-    """The model that reads a call's arguments, and the parameter that takes the context.
-
-    Its fields are numbered and have the parameters' names as aliases, for a parameter may be called `json` or `_x`.
-    """
-    hints = _hints(name, function)
-    parameters = _parameters(name, function)
-    bound = function.keywords if isinstance(function, functools.partial) else {}
-    fields: dict[str, Any] = {}
-    context_parameter: str | None = None
-    for number, parameter in enumerate(parameters):
-        if parameter.name in bound:
-            continue
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ConfigurationError(f"tool {name!r}: a model passes arguments by name, so {parameter} can't be filled")
-        if parameter.name == "self" and number == 0:
-            raise ConfigurationError(
-                f"tool {name!r}: it is a method without its object; pass the bound method, obj.{name}"
-            )
-        hint = hints.get(parameter.name, Any)
-        if _is_context(hint):
-            context_parameter = parameter.name
-        else:
-            fields[f"argument_{number}"] = _field(parameter, hint)
-    try:
-        model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
-    except Exception as error:  # pydantic raises several kinds for a type it does not know
-        raise ConfigurationError(f"tool {name!r}: its parameters have no JSON schema: {error}") from error
-    return model, context_parameter
-
-
-def _parameters(name: str, function: Callable[..., Any]) -> Iterable[inspect.Parameter]:
-    try:
-        return inspect.signature(function).parameters.values()
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(f"tool {name!r}: Python does not say what its parameters are: {error}") from error
-
-
-def _is_context(hint: Any) -> bool:
-    """Whether an annotation is `ToolContext`, also as `Annotated` or beside `None`."""
-    origin = typing.get_origin(hint)
-    if origin is Annotated:
-        return _is_context(typing.get_args(hint)[0])
-    if origin in (typing.Union, types.UnionType):
-        rest = [each for each in typing.get_args(hint) if each is not types.NoneType]
-        return len(rest) == 1 and _is_context(rest[0])
-    return hint is ToolContext
-
-
-def _field(parameter: inspect.Parameter, hint: Any) -> tuple[Any, Any]:
-    default = parameter.default
-    if isinstance(default, FieldInfo):
-        return Annotated[hint, default], Field(alias=parameter.name)
-    required = default is parameter.empty
-    return hint, Field(... if required else default, alias=parameter.name)
-
-
-def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    inner: Any = function.func if isinstance(function, functools.partial) else function
-    inner = inspect.unwrap(inner)
-    if not inspect.isroutine(inner):
-        inner = type(inner).__call__
-    try:
-        return typing.get_type_hints(inner, include_extras=True)
-    except Exception as error:  # an annotation that is a str may be any expression
-        raise ConfigurationError(f"tool {name!r}: an annotation can't be read: {error}") from error
-
-
-class _Schema(GenerateJsonSchema):
-    ignored_warning_kinds = {*GenerateJsonSchema.ignored_warning_kinds, "non-serializable-default"}  # noqa: RUF012 - as in the parent
-
-
-def _parameters_schema(arguments: type[BaseModel]) -> dict[str, JsonValue]:
-    try:
-        schema = arguments.model_json_schema(schema_generator=_Schema)
-    except Exception as error:  # pydantic raises several kinds for a type it can't describe
-        raise ConfigurationError(f"tool {arguments.__name__!r}: its parameters have no JSON schema: {error}") from error
-    del schema["title"]
-    for described in schema.setdefault("properties", {}).values():
-        described.pop("title", None)
-    return schema
 
 
 def _json_value(result: Any) -> JsonValue:
