@@ -23,6 +23,7 @@ from agents_loop.agent import (
 from agents_loop.errors import SessionStateError
 from agents_loop.ids import new_id
 from agents_loop.messages import ChatMessage, JsonValue, as_messages
+from agents_loop.metering.unseen import UnseenRun, length
 
 Conversation = TypeVar("Conversation")
 
@@ -68,20 +69,40 @@ class ForeignAgent(AIAgent, Generic[Conversation]):
     ) -> AsyncGenerator[AgentResponseUpdate, None]:
         """One run in pieces. At its end it puts the whole response, as `run_core` would give it, into `given`."""
 
+    async def run(
+        self, messages: Messages = None, *, session: AgentSession | None = None, options: AgentRunOptions | None = None
+    ) -> AgentResponse:
+        """Run once and give the whole response. Within a run of a loop it is a call of that run, whoever makes it."""
+        listed = as_messages(messages)
+        sent, call = length(listed), UnseenRun()
+        try:
+            response = await self.run_core(listed, session=session, options=options)
+        except BaseException as error:
+            call.fail(error)
+            raise
+        call.end(response.usage, lambda: (sent, length(response.messages)))
+        return response
+
     def run_streaming(
         self, messages: Messages = None, *, session: AgentSession | None = None, options: AgentRunOptions | None = None
     ) -> AgentResponseStream:
         """Run once and give the response in pieces. The final response is the framework's own."""
         given: list[AgentResponse] = []
         seen: dict[str, None] = {}
+        listed = as_messages(messages)
 
         async def updates() -> AsyncGenerator[AgentResponseUpdate, None]:
-            pieces = self.stream(as_messages(messages), session=session, options=options, given=given)
-            async with aclosing(pieces):
-                async for update in pieces:
-                    if update.message_id:
-                        seen[update.message_id] = None
-                    yield update
+            sent, call = length(listed), UnseenRun()
+            try:
+                async with aclosing(self.stream(listed, session=session, options=options, given=given)) as pieces:
+                    async for update in pieces:
+                        if update.message_id:
+                            seen[update.message_id] = None
+                        yield update
+            except BaseException as error:
+                call.fail(error)
+                raise
+            call.end(given[0].usage, lambda: (sent, length(given[0].messages)))
 
         return AgentResponseStream(updates(), lambda: with_ids(given[0], list(seen)))
 

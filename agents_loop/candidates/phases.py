@@ -48,4 +48,3 @@ def join(phases: Sequence[Phase | None]) -> None:
         if phase is not None and around is not None:
             around.has_calls = around.has_calls or phase.has_calls
             around.has_usage = around.has_usage or phase.has_usage
-            around.has_whole = around.has_whole or phase.has_whole

@@ -11,7 +11,7 @@ from agents_loop.candidates.candidate import Candidate
 from agents_loop.candidates.phases import context_of, join, part_of_run
 from agents_loop.errors import BudgetExceededError
 from agents_loop.gathering import gathered
-from agents_loop.loop.metered_run import keep_agent_run, keep_failed_run
+from agents_loop.loop.metered_run import keep_agent_run
 from agents_loop.loop.resuming import question_waits
 from agents_loop.messages import ChatMessage, FunctionResultContent, ToolApprovalResponseContent
 from agents_loop.metering.meter import PHASE
@@ -82,14 +82,12 @@ async def _run(
         else:
             response = await agent.run(messages, session=candidate.session, options=options)
     except BaseException as error:
-        if phase is not None:
-            keep_failed_run(phase, agent, error, phase.meter.clock() - started)
         if not _is_its_own(error):
             raise
         candidate.error = error
         return
     if phase is not None:
-        keep_agent_run(phase, position, agent, messages, response, phase.meter.clock() - started)
+        keep_agent_run(phase, position, messages, response, phase.meter.clock() - started)
     candidate.response = response
 
 

@@ -34,7 +34,7 @@ def begin_agent(run: RunState) -> AgentSession:
         metered.check_agent(is_judged=run.is_judged)
     session = run.sessions.current
     assert session is not None  # noqa: S101 - the run has begun
-    metered.begin_agent(session, run.began_at)
+    metered.begin_agent(session)
     return session
 
 
@@ -43,7 +43,7 @@ def end_agent(run: RunState, response: AgentResponse) -> None:
     metered = run.metered
     run.seconds = run.clock() - run.began_at
     if not metered.has_seen(response):
-        metered.agent_ran(run.agent, run.next_input[0], response, run.seconds)
+        metered.agent_ran(run.next_input[0], response, run.seconds)
     if metered.meter.is_guarded and response.loop_result is not None and not response.messages:
         metered.check_agent(is_judged=run.is_judged)  # a loop within did not begin
 

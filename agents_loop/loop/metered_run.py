@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from agents_loop.agent import AgentResponse, AgentResponseStream, AgentResponseUpdate, AIAgent
 from agents_loop.foreign_agent import ForeignAgent
@@ -14,8 +14,9 @@ from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.loop.result import LoopResult, MeteredCalls
 from agents_loop.messages import ChatMessage, JsonValue, UsageDetails, sum_usage
 from agents_loop.metering.budget import LoopBudget
-from agents_loop.metering.meter import PHASE, Phase, RunMeter, check, keep_failed, keep_whole
-from agents_loop.metering.spending import LimitReachedError, tokens_of, unknown_price
+from agents_loop.metering.meter import PHASE, Phase, RunMeter, check, keep_whole
+from agents_loop.metering.spending import LimitReachedError, unknown_price
+from agents_loop.metering.unseen import length
 
 T = TypeVar("T")
 
@@ -30,7 +31,6 @@ class MeteredRun:
     __slots__ = (
         "_judged_from",
         "_position",
-        "_running_since",
         "evaluators_report",
         "is_timed",
         "meter",
@@ -47,7 +47,6 @@ class MeteredRun:
         """Whether each wait must be bounded by itself, because there is a deadline and no timer."""
         self._position = 0
         self._judged_from = 0
-        self._running_since: float | None = None
         self.evaluators_report = False
         """Whether evaluators make calls that are not seen, but reported afterwards."""
 
@@ -101,18 +100,12 @@ class MeteredRun:
             for client, chat_options in evaluator.model_calls():
                 self.meter.require_price(client, chat_options)
 
-    def begin_agent(self, session: object, started: float) -> None:
-        """The agent is about to be run.
-
-        Args:
-            session: In which it is.
-            started: When the iteration began.
-        """
+    def begin_agent(self, session: object) -> None:
+        """The agent is about to be run in this session."""
         phase = self.phase
         phase.role, phase.session = "agent", session
-        phase.has_calls = phase.has_usage = phase.has_whole = False
+        phase.has_calls = phase.has_usage = False
         self._position = len(self.meter.calls)
-        self._running_since = started
 
     def check_agent(self, *, is_judged: bool) -> None:
         """See whether the agent may be run.
@@ -162,19 +155,14 @@ class MeteredRun:
         last = self.meter.calls[-1][5] if phase.has_usage else None
         return (
             last is not None
-            and last.input_token_count == usage.input_token_count
+            and usage.output_token_count is not None
             and last.output_token_count == usage.output_token_count
+            and last.input_token_count == usage.input_token_count
         )
 
-    def agent_ran(self, agent: AIAgent, sent: Sequence[ChatMessage], response: AgentResponse, seconds: float) -> None:
+    def agent_ran(self, sent: Sequence[ChatMessage], response: AgentResponse, seconds: float) -> None:
         """The agent has answered: its run is one call, where its own calls were not seen."""
-        keep_agent_run(self.phase, self._position, agent, sent, response, seconds)
-
-    def agent_failed(self, agent: AIAgent, error: BaseException) -> None:
-        """The run is over before its agent has answered, if it was asked at all."""
-        started = self._running_since
-        if started is not None:
-            keep_failed_run(self.phase, agent, error, self.meter.clock() - started)
+        keep_agent_run(self.phase, self._position, sent, response, seconds)
 
     def judge(self) -> None:
         """The evaluators are about to be asked.
@@ -237,56 +225,35 @@ class MeteredRun:
 
 
 def keep_agent_run(
-    phase: Phase,
-    position: int,
-    agent: AIAgent,
-    sent: Sequence[ChatMessage],
-    response: AgentResponse,
-    seconds: float,
+    phase: Phase, position: int, sent: Sequence[ChatMessage], response: AgentResponse, seconds: float
 ) -> None:
-    """Keep a run of an agent as one call, if its own calls were not seen.
+    """Keep a run of an agent as one call, if it reports more than was seen.
 
     Args:
         phase: The part of the run that it was.
         position: How many calls the run had made before.
-        agent: Who ran.
-        sent: What it was sent.
+        sent: What the agent was sent.
         response: What it gave.
         seconds: How long it took.
     """
     inner = LoopResult.of(response) if response.loop_result is not None else None
     usage = response.usage if inner is None else inner.usage
-    if usage is None and (phase.has_calls or agent.get_service(ForeignAgent) is None):
+    if usage is None or (phase.has_usage and (inner is not None or _has_seen(phase, position, usage))):
         return
-    if phase.has_usage and (inner is not None or usage is None or _has_seen(phase, position, agent, usage)):
-        return
-    phase.has_whole = True
-    keep_whole(phase, usage, seconds, lambda: (_length(sent), _length(response.messages)))
+    keep_whole(phase, usage, seconds, lambda: (length(sent), length(response.messages)))
 
 
-def _has_seen(phase: Phase, position: int, agent: AIAgent, usage: UsageDetails) -> bool:
-    """Whether what a run used is that of the calls that were seen, or a part of it.
-
-    They may be those of its tools alone. An agent of another framework makes its own unseen; if it has passed its run
-    on to an agent of ours, the numbers are the same. Another agent's own were not seen if it used more than was.
-    """
-    if phase.has_whole:
-        return True
-    seen = [call[5] for call in phase.meter.calls[position:] if call[3] is not None and call[5] is not None]
-    if usage in seen or usage == sum_usage(seen):
-        return True
-    return agent.get_service(ForeignAgent) is None and _tokens(usage) <= sum(map(_tokens, seen))
+def _has_seen(phase: Phase, position: int, usage: UsageDetails) -> bool:
+    """Whether what a run used is what was seen, or a part of it: an agent may make some calls unseen, and some not."""
+    seen = [call[5] for call in phase.meter.calls[position:]]
+    return _tokens(usage) <= sum(map(_tokens, seen))
 
 
-def _tokens(usage: UsageDetails) -> int:
-    tokens = tokens_of(usage)
-    return 0 if tokens is None else tokens[0]
-
-
-def keep_failed_run(phase: Phase, agent: AIAgent, error: BaseException, seconds: float) -> None:
-    """Keep a run that raised of an agent whose calls are not seen."""
-    if not phase.has_calls and agent.get_service(ForeignAgent) is not None:
-        keep_failed(phase, None, None, error, None, seconds)
+def _tokens(usage: UsageDetails | None) -> int:
+    """What was reported, if it was only a part."""
+    if usage is None:
+        return 0
+    return max(usage.total_token_count or 0, (usage.input_token_count or 0) + (usage.output_token_count or 0))
 
 
 def keep_reported(phase: Phase, position: int, reported: Sequence[UsageDetails]) -> bool:
@@ -316,7 +283,3 @@ def budgets_of(budget: LoopBudget | Sequence[LoopBudget] | None) -> Sequence[Loo
     if budget is None:
         return ()
     return (budget,) if isinstance(budget, LoopBudget) else budget
-
-
-def _length(messages: Sequence[Any]) -> int:
-    return sum(len(message.text) for message in messages)

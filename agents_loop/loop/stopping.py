@@ -41,7 +41,6 @@ def interrupted(run: RunState, error: BaseException) -> LoopStopped | None:
     if run.judgment.is_open and run.context is not None:
         complete_record(run, run.context)
         run.records[-1].is_half_judged = not run.judgment.is_complete
-    run.metered.agent_failed(run.agent, error)
     unfinished = inner_result(error, run.order)
     limit = run.metered.limit_behind(error)
     if limit is not None:

@@ -40,7 +40,7 @@ class Phase:
         role: Who makes the calls.
     """
 
-    __slots__ = ("has_calls", "has_usage", "has_whole", "iteration", "meter", "request", "role", "session")
+    __slots__ = ("has_calls", "has_usage", "iteration", "meter", "request", "role", "session")
 
     def __init__(self, meter: RunMeter, role: Role) -> None:
         self.meter = meter
@@ -51,8 +51,6 @@ class Phase:
         """Whether a call was kept; the engine takes it back when it moves on."""
         self.has_usage = False
         """Whether one of them reported what it used."""
-        self.has_whole = False
-        """Whether a run of the agent was kept as one call; the engine takes it back before the next."""
         self.session: object = None
         """The session in use: by it an agent knows whether it is the one that this run runs, and not one within it."""
         self.request: Sequence[ChatMessage] = ()
@@ -137,14 +135,15 @@ class RunMeter:
             require_list()
 
     def require_price(self, client: Any, options: Any = None) -> None:
-        """See that what a client's model costs is known.
+        """See that what a client's model costs is known; without a client: that of a model that is never named.
 
         Raises:
             ConfigurationError: It is not. A client that does not say its model is let pass where the caller gave
                 prices: its reply will name it.
         """
         model = _model_asked(client, options)
-        if (model is not None or not self.prices.given) and self.prices.cost_of((model,)) is None:
+        is_named_later = client is not None and model is None and self.prices.given
+        if not is_named_later and self.prices.cost_of((model,)) is None:
             raise unknown_price(model)
 
     def ledger(self, length: int) -> Ledger:
@@ -284,14 +283,24 @@ def keep_failed(
     used: UsageDetails | None,
     seconds: float,
     characters: Characters | None = None,
-) -> None:
-    """Keep a call that raised; one that a budget did not allow was none."""
+) -> bool:
+    """Keep a call that raised, and say so; one that a budget did not allow was none."""
     if isinstance(error, LimitReachedError):
-        return
+        return False
     given_up = FailureCause.TIMEOUT if is_cut_by_its_caller() else CANCELLED
     outcome = cause_of(error) if isinstance(error, Exception) else given_up
     usage = usage_of_error(error) if used is None else used
     keep(phase, (phase.role, phase.iteration, None, client, options, usage, seconds, outcome), characters)
+    return True
+
+
+def take_back(phase: Phase) -> None:
+    """What had begun was no call."""
+    around: Phase | None = phase
+    while around is not None:
+        if around.meter.spending is not None:
+            around.meter.spending.take_back(around.role)
+        around = around.meter.parent
 
 
 def keep_whole(

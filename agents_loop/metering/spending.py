@@ -168,6 +168,12 @@ class Spending:
         if role == "evaluator":
             self._on_verdicts.calls += 1
 
+    def take_back(self, role: Role) -> None:
+        """What had begun was no call."""
+        self.spent.calls -= 1
+        if role == "evaluator":
+            self._on_verdicts.calls -= 1
+
     def end(self, role: Role, tokens: tuple[int, int], cost_usd: float) -> None:
         """A call is over.
 
