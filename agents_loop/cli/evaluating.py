@@ -20,13 +20,14 @@ from agents_loop.cli.option_values import parse_inputs
 from agents_loop.cli.streams import say_error, write_out
 from agents_loop.cli.text import one_line, redact
 from agents_loop.errors import ConfigurationError
+from agents_loop.evals.choosing import chosen_questions, has_rubric
 from agents_loop.evals.comparing import compare_results
 from agents_loop.evals.grading import Grade
 from agents_loop.evals.options import DEFAULT_CONCURRENCY, EvalOptions
 from agents_loop.evals.projecting import project_evaluation
 from agents_loop.evals.questions import load_questions
 from agents_loop.evals.result import EvalResult, is_result, load_result
-from agents_loop.evals.running import Evaluation, chosen_questions, has_rubric
+from agents_loop.evals.running import Evaluation
 from agents_loop.files import RunSettings, load_loop_file
 from agents_loop.metering.prices import ModelPrice
 

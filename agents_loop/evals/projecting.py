@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agents_loop.evals.choosing import chosen_questions, require_inputs, require_question_input
 from agents_loop.evals.grading import grader_messages
 from agents_loop.evals.options import EvalOptions
 from agents_loop.evals.questions import Question
-from agents_loop.evals.running import chosen_questions, require_inputs, require_question_input
 from agents_loop.files.inputs import InputValue
 from agents_loop.files.loop_file import LoopFile
 from agents_loop.files.projection.answers import projected_text

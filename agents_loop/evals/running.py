@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,24 +12,25 @@ from pathlib import Path
 from typing import Any, cast
 
 from agents_loop.chat_client import ChatClient
-from agents_loop.errors import ConfigurationError
 from agents_loop.evals.asking import Asked, QuestionRun, digest_of
 from agents_loop.evals.caching import CallCache, answerer
+from agents_loop.evals.choosing import (
+    chosen_questions,
+    has_rubric,
+    require_inputs,
+    require_question_input,
+    review_sample,
+)
 from agents_loop.evals.options import EvalOptions
 from agents_loop.evals.questions import Question, load_questions
 from agents_loop.evals.record import QuestionRecord
 from agents_loop.evals.result import EvalResult
 from agents_loop.evals.spending import EvalBudget
 from agents_loop.evals.summary import summarize
-from agents_loop.files.inputs import InputError, InputValue
+from agents_loop.files.inputs import InputValue
 from agents_loop.files.loop_file import LoopFile
 from agents_loop.files.opening import load_loop_file
 from agents_loop.metering.prices import PriceList
-
-_MOST_PROBLEMS = 20
-"""How many questions are told whose inputs a file does not take."""
-_REVIEWED = 0.1
-"""The share of questions that a person should look at."""
 
 
 class Evaluation:
@@ -232,71 +232,6 @@ async def evaluate_file(
     source = str(questions) if from_file else None
     evaluation = Evaluation(loop_file, read, client_for, inputs=inputs, options=options, questions_file=source)
     return await evaluation.run()
-
-
-def chosen_questions(questions: Sequence[Question], options: EvalOptions) -> tuple[Question, ...]:
-    """The questions that the options choose.
-
-    Raises:
-        ConfigurationError: There are none, or a kind is none's.
-    """
-    kinds = {question.kind for question in questions}
-    for kind in options.kinds:
-        if kind not in kinds:
-            raise ConfigurationError(f"no question is of the kind {kind!r}; there are: {', '.join(sorted(kinds))}")
-    chosen = [question for question in questions if not options.kinds or question.kind in options.kinds]
-    if not chosen:
-        raise ConfigurationError("there is no question to run")
-    return tuple(chosen[: options.limit])
-
-
-def require_question_input(loop_file: LoopFile, name: str) -> None:
-    """See that the file uses the question.
-
-    Raises:
-        ConfigurationError: It does not.
-    """
-    if loop_file.unused_inputs({name: ""}):
-        said = f"nothing in {loop_file.source} uses the input {name!r}, so it would never hear the question"
-        raise ConfigurationError(f"{said}: name the input that it goes to (--question-input)")
-
-
-def require_inputs(
-    given: Mapping[str, dict[str, InputValue]], build: Callable[[dict[str, InputValue]], object]
-) -> None:
-    """See, before any call, that a file takes what each question gives it.
-
-    Args:
-        given: The inputs, by the questions' ids.
-        build: Builds the file with inputs.
-
-    Raises:
-        InputError: An input is missing, unknown, or not of its type; a line for each question, of which the first are
-            told.
-    """
-    problems: list[str] = []
-    for name, inputs in given.items():
-        try:
-            build(inputs)
-        except InputError as error:
-            problems.append(f"question {name!r}: {error}")
-    if len(problems) > _MOST_PROBLEMS:
-        problems[_MOST_PROBLEMS:] = [f"{len(problems) - _MOST_PROBLEMS} more questions are wrong in such a way"]
-    if problems:
-        raise InputError("\n".join(problems))
-
-
-def review_sample(ids: Sequence[str], seed: int) -> list[str]:
-    """A tenth of the questions, one at least: the same ones for the same seed."""
-    if not ids:
-        return []
-    size = max(1, round(len(ids) * _REVIEWED))
-    return random.Random(seed).sample(sorted(ids), size)  # noqa: S311 - it is to be the same each time
-
-
-def has_rubric(questions: Sequence[Question]) -> bool:
-    """Whether a grader is needed."""
-    return any(question.grading == "rubric" for question in questions)
 
 
 def _file_digest(source: str) -> str | None:

@@ -22,6 +22,7 @@ from agents_loop.integrations.agent_framework.contents import (
     merged_calls,
     to_framework,
 )
+from agents_loop.integrations.agent_framework.message_ids import MessageIds
 from agents_loop.integrations.agent_framework.options import to_options
 from agents_loop.integrations.agent_framework.sdk import load_agent_framework
 from agents_loop.messages import ChatMessage, ChatRole, JsonValue, ToolApprovalResponseContent, sum_usage
@@ -308,36 +309,6 @@ def _once(framework: Any, results: dict[str, Any]) -> Any:
             results[call_id] = given if isinstance(given, list) else str(given)
 
     return framework.function_middleware(once)
-
-
-class MessageIds:
-    """Which message of a stream a piece belongs to, as the framework sees it: one goes on until role or id change.
-
-    The ids are the framework's where it gives some, but never the same for two messages.
-    """
-
-    def __init__(self) -> None:
-        self.role: str | None = None
-        self.message_id: str | None = None
-        self.response_id: str | None = None
-        self._theirs: str | None = None
-        self._used: set[str] = set()
-
-    def is_new(self, piece: Any) -> bool:
-        """Whether the piece begins another message than the one before."""
-        other_id = bool(piece.message_id and self._theirs and piece.message_id != self._theirs)
-        return self.message_id is None or other_id or bool(piece.role and piece.role != self.role)
-
-    def follow(self, piece: Any) -> None:
-        """Go on to the message of a piece."""
-        if self.is_new(piece):
-            self._theirs = piece.message_id
-            is_unused = piece.message_id and piece.message_id not in self._used
-            self.message_id = piece.message_id if is_unused else new_id()
-            self._used.add(self.message_id or "")
-        self._theirs = piece.message_id or self._theirs
-        self.role = piece.role or self.role
-        self.response_id = self.response_id or piece.response_id or new_id()
 
 
 async def _close(stream: Any) -> None:

@@ -18,9 +18,15 @@ from semantic_kernel.contents.streaming_chat_message_content import StreamingCha
 from semantic_kernel.contents.streaming_text_content import StreamingTextContent
 from semantic_kernel.contents.utils.author_role import AuthorRole
 
-from agents_loop.agent import AgentResponse, AgentResponseUpdate, AgentRunOptions, AgentSession, AIAgent
+from agents_loop.agent import AgentResponse, AgentRunOptions, AgentSession, AIAgent
 from agents_loop.errors import ConfigurationError
-from agents_loop.integrations.semantic_kernel.approvals import REQUESTS_KEY, contents_json, request_sentence
+from agents_loop.integrations.semantic_kernel.answers import (
+    before_the_answer,
+    joined_contents,
+    parted,
+    waiting_contents,
+)
+from agents_loop.integrations.semantic_kernel.approvals import REQUESTS_KEY, contents_json
 from agents_loop.integrations.semantic_kernel.contents import kernel_items, kernel_messages, our_message
 from agents_loop.integrations.semantic_kernel.session_thread import AgentSessionThread
 from agents_loop.loop.agent import LoopAgent
@@ -29,7 +35,6 @@ from agents_loop.loop.result import LoopResult
 from agents_loop.loop.resuming import pending_approvals
 from agents_loop.messages import (
     ChatMessage,
-    ChatRole,
     Content,
     TextContent,
     ToolApprovalResponseContent,
@@ -91,7 +96,7 @@ class KernelAgent(Agent):
         """Run the agent, and give its final answer. What came before it goes to `on_intermediate_message`."""
         run = await self._begin(messages, thread)
         response = await self.inner_agent.run(run.messages, session=run.session, options=_options(kwargs))
-        await _tell(on_intermediate_message, _before_the_answer(response))
+        await _tell(on_intermediate_message, before_the_answer(response))
         answer = self._answer(response)
         await self._end(run, response, answer)
         yield AgentResponseItem(message=answer, thread=run.thread)
@@ -113,8 +118,8 @@ class KernelAgent(Agent):
         is_begun = False
         if self.streams == "final" and self.inner_agent.get_service(LoopAgent) is not None:
             response = await self.inner_agent.run(run.messages, session=run.session, options=_options(kwargs))
-            await _tell(on_intermediate_message, _before_the_answer(response))
-            for content in _contents(answer_messages(response)):
+            await _tell(on_intermediate_message, before_the_answer(response))
+            for content in joined_contents(answer_messages(response)):
                 chunk = self._chunk(run.thread, [content])
                 if chunk.message.items:
                     is_begun = True
@@ -123,14 +128,14 @@ class KernelAgent(Agent):
             stream = self.inner_agent.run_streaming(run.messages, session=run.session, options=_options(kwargs))
             async with aclosing(stream):
                 async for update in stream:
-                    shown, aside = _parted(update)
+                    shown, aside = parted(update)
                     await _tell(on_intermediate_message, aside)
                     if shown:
                         is_begun = True
                         yield self._chunk(run.thread, shown)
             response = await stream.final_response()
         await self._end(run, response, self._answer(response))
-        yield self._chunk(run.thread, _waiting_contents(response, is_begun=is_begun), self._metadata(response))
+        yield self._chunk(run.thread, waiting_contents(response, is_begun=is_begun), self._metadata(response))
 
     async def _begin(self, messages: KernelMessages, thread: AgentThread | None) -> _Run:
         if thread is None:
@@ -173,11 +178,11 @@ class KernelAgent(Agent):
             self._waiting[run.thread] = _Waiting(session, {request.request_id for request in requests}, answer)
 
     def _answer(self, response: AgentResponse) -> ChatMessageContent:
-        contents = _contents(answer_messages(response))
+        contents = joined_contents(answer_messages(response))
         is_begun = any(isinstance(content, TextContent) for content in contents)
         return ChatMessageContent(
             role=AuthorRole.ASSISTANT,
-            items=kernel_items([*contents, *_waiting_contents(response, is_begun=is_begun)]),
+            items=kernel_items([*contents, *waiting_contents(response, is_begun=is_begun)]),
             name=self.name,
             metadata=self._metadata(response),
         )
@@ -289,37 +294,6 @@ def _options(given: dict[str, Any]) -> AgentRunOptions | None:
     """What Semantic Kernel passes beside the messages, for the agent to use if it knows it."""
     named = {name: value for name, value in given.items() if value is not None}
     return AgentRunOptions(additional_properties=named) if named else None
-
-
-def _contents(messages: Sequence[ChatMessage]) -> list[Content]:
-    """The contents of several messages, a line break between texts of different ones."""
-    contents: list[Content] = []
-    for message in messages:
-        if contents and isinstance(contents[-1], TextContent) and message.text:
-            contents.append(TextContent("\n"))
-        contents += message.contents
-    return contents
-
-
-def _waiting_contents(response: AgentResponse, *, is_begun: bool) -> list[Content]:
-    """A sentence that says what waits for approval, on a line of its own."""
-    requests = pending_approvals(response)
-    return [TextContent(("\n" if is_begun else "") + request_sentence(requests))] if requests else []
-
-
-def _before_the_answer(response: AgentResponse) -> list[ChatMessage]:
-    answer = answer_messages(response)
-    return [message for message in response.messages if not any(message is part for part in answer)]
-
-
-def _parted(update: AgentResponseUpdate) -> tuple[list[Content], list[ChatMessage]]:
-    """The agent's text, and what is to be told aside: calls, results, and messages in the caller's place."""
-    if update.role in (None, ChatRole.ASSISTANT):
-        shown: list[Content] = [content for content in update.contents if isinstance(content, TextContent)]
-        rest: list[Content] = [content for content in update.contents if not isinstance(content, TextContent)]
-    else:
-        shown, rest = [], update.contents
-    return shown, [ChatMessage(update.role or ChatRole.ASSISTANT, rest, author_name=update.author_name)] if rest else []
 
 
 async def _tell(on_intermediate_message: OnIntermediate, messages: list[ChatMessage]) -> None:
