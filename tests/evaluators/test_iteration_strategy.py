@@ -384,6 +384,37 @@ async def test_a_judge_without_a_verdict_beside_evidence():
     assert "42 words" in agent.inputs[1][0]
 
 
+async def test_the_demands_of_a_judge_are_requirements():
+    """Strategy: each demand that a judge finds not met is a requirement; one it could not read about is none."""
+    demands = [
+        {"demand": "the price", "met": False, "score": 0.0},
+        {"demand": "at most 9 words", "met": False, "score": 0.0, "fault": "it has 12 words"},
+        {"demand": "the date", "met": False, "score": 0.0, "readable": False},
+        {"demand": "the place", "met": True, "score": 1.0},
+    ]
+    judge = says(LoopEvaluation.continue_("More.", score=0.0, details={"demands": demands}), LoopEvaluation.stop())
+    result, agent = await run(strategy(judge))
+    triggers = result.iterations[0].evaluations[0].details["triggers"]
+    assert [each["text"] for each in triggers] == [
+        "the price: not found, or only in part",
+        "at most 9 words: it has 12 words",
+    ]
+    assert [each["key"] for each in triggers] == ["the price", "at most 9 words: it has 12 words"]
+    assert "- at most 9 words: it has 12 words" in agent.inputs[1][0]
+    assert result.iterations[0].score == pytest.approx(1 / 3)
+
+
+async def test_fewer_demands_are_no_plateau():
+    """Strategy: where a judge asks about each demand, one more that is met is a gain, whatever the least score is."""
+
+    def met(count: int) -> LoopEvaluation:
+        demands = [{"demand": str(n), "met": n < count, "score": float(n < count)} for n in range(6)]
+        return LoopEvaluation.continue_("More.", score=0.0, details={"demands": demands})
+
+    result, _ = await run(strategy(says(*[met(count) for count in range(6)], LoopEvaluation.stop())))
+    assert (result.stop_reason, len(result.iterations)) == (StopReason.SATISFIED, 7)
+
+
 async def test_a_check_that_finds_less_each_time():
     """Strategy: a check that fails each time is no infinite loop while it finds something else; else it is."""
     left = iter([7, 5, 3, 2, 1])
