@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, cast
@@ -12,6 +13,7 @@ from agents_loop.messages import JsonValue, UsageDetails
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.ledger import Role
 from agents_loop.metering.prices import whole_output
+from agents_loop.numeric import is_number
 
 _CHARACTERS_PER_TOKEN: Final = 4
 """The usual rule of thumb for English."""
@@ -233,7 +235,7 @@ def _read(stored: object) -> tuple[Spent, Spent, int]:
         written = cast("Mapping[str, Any]", stored)
         spent, on_verdicts, verdicts = Spent(**written["spent"]), Spent(**written["on_verdicts"]), written["verdicts"]
         amounts: list[object] = [*asdict(spent).values(), *asdict(on_verdicts).values(), verdicts]
-        if not all(isinstance(amount, int | float) and 0 <= amount < math.inf for amount in amounts):
+        if not all(is_number(amount) and 0 <= amount <= sys.float_info.max for amount in amounts):
             raise ValueError(f"no amounts: {amounts}")  # noqa: TRY301 - one way out for all that is wrong
     except (KeyError, TypeError, ValueError) as error:
         raise SessionStateError(f"what the run had spent can't be read from the session's state: {error!r}") from error

@@ -165,6 +165,8 @@ async def test_the_verdict_of_an_answer_from_before_has_that_answers_number():
         {"spent": {"tokens": "9"}, "on_verdicts": {}, "verdicts": 0},
         {"spent": {"tokens": -9}, "on_verdicts": {}, "verdicts": 0},
         {"spent": {"cost_usd": float("nan")}, "on_verdicts": {}, "verdicts": 0},
+        {"spent": {"elapsed_s": 10**400}, "on_verdicts": {}, "verdicts": 0},
+        {"spent": {"calls": True}, "on_verdicts": {}, "verdicts": 0},
         {"spent": {}, "on_verdicts": {}, "verdicts": None},
     ],
 )
