@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from agents_loop.agent import Messages
 from agents_loop.errors import ConfigurationError
 from agents_loop.messages import ChatMessage, JsonValue, as_messages
+from agents_loop.numeric import is_number
 
 Decision: TypeAlias = Literal["continue", "stop", "abort", "ask"]
 
@@ -150,7 +151,6 @@ class LoopEvaluation:
 
 
 def _checked(score: float) -> float:
-    is_number = isinstance(score, int | float) and not isinstance(score, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
-    if not is_number or not 0 <= score <= 1:
+    if not is_number(score) or not 0 <= score <= 1:
         raise ConfigurationError(f"score must be a number from 0 to 1, not {score!r}")
     return score

@@ -10,6 +10,7 @@ from agents_loop.loop.evaluation import LoopEvaluation
 from agents_loop.loop.result import IterationRecord, evaluation_to_json
 from agents_loop.message_json import message_from_json, message_to_json
 from agents_loop.messages import JsonValue
+from agents_loop.numeric import is_number
 
 
 def record_to_json(record: IterationRecord) -> dict[str, JsonValue]:
@@ -56,7 +57,7 @@ def kept_text(stored: object) -> str | None:
 def _kept_score(stored: object) -> float | None:
     if stored is None:
         return None
-    if not isinstance(stored, int | float) or isinstance(stored, bool) or not 0 <= stored <= 1:
+    if not is_number(stored) or not 0 <= stored <= 1:
         raise ValueError(f"no score: {stored!r}")
     return stored
 

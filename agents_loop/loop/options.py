@@ -14,6 +14,7 @@ from agents_loop.ids import new_id
 from agents_loop.loop.stalls.policy import StallPolicy
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.prices import Prices, checked_prices
+from agents_loop.numeric import check_count
 
 DEFAULT_MAX_ITERATIONS: Final = 10
 """The ancestor's."""
@@ -75,12 +76,8 @@ class LoopAgentOptions:
             ("max_iterations", self.max_iterations),
             ("bad_response_retries", self.bad_response_retries),
         ):
-            if count is None and name == "max_iterations":
-                continue
-            if not isinstance(count, int) or isinstance(count, bool):
-                raise TypeError(f"{name} must be an int, not {count!r}")
-            if count < 1:
-                raise ConfigurationError(f"{name} must be at least 1, not {count}: it counts runs of the agent")
+            if count is not None or name != "max_iterations":
+                check_count(name, count, why="it counts runs of the agent")
         for name in ("session_created_callback", "new_id", "clock"):
             given = getattr(self, name)
             if not callable(given) and (given is not None or name != "session_created_callback"):

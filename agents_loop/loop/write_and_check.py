@@ -11,6 +11,7 @@ from agents_loop.errors import ConfigurationError
 from agents_loop.loop.agent import LoopAgent
 from agents_loop.loop.evaluator import LoopEvaluator
 from agents_loop.loop.options import LoopAgentOptions
+from agents_loop.numeric import is_int
 
 DEFAULT_MAX_REVISIONS: Final = 2
 """That of the published example of the technique (gradientascent, "Write and check"): if the same fault is there a
@@ -41,7 +42,7 @@ def write_and_check(
         TypeError: `max_revisions` is not an int; the writer or a check is `None` or of another type.
         ConfigurationError: `max_revisions` is below 0; the options have a `max_iterations`; there is no check.
     """
-    if not isinstance(max_revisions, int) or isinstance(max_revisions, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_int(max_revisions):
         raise TypeError(f"max_revisions must be an int, not {max_revisions!r}")
     if max_revisions < 0:
         raise ConfigurationError(f"max_revisions must be 0 or more, not {max_revisions}")

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from agents_loop.errors import ConfigurationError, MissingExtraError
 from agents_loop.messages import UsageDetails
+from agents_loop.numeric import is_number
 
 _MILLION: Final = 1_000_000
 
@@ -38,7 +39,7 @@ class ModelPrice:
             price: object = getattr(self, name)
             if price is None and name == "cached_input_usd_per_million":
                 continue
-            if not isinstance(price, int | float) or isinstance(price, bool):
+            if not is_number(price):
                 raise TypeError(f"{name} must be a number, not {price!r}")
             if not 0 <= price <= sys.float_info.max:  # a larger int is no float
                 raise ConfigurationError(f"{name} must be at least 0, not {price!r:.40}, and a finite number")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agents_loop.errors import ConfigurationError
+from agents_loop.numeric import is_int, is_number
 from agents_loop.strategy.thresholds import AMPLE_ITERATIONS, AMPLE_TOKENS, HIGH_GAP, LOW_GAP, SCARCE_TOKENS
 
 
@@ -75,13 +76,13 @@ class IterationBudget:
             value = getattr(self, name)
             if value is None and name not in ("iteration", "max_iterations"):
                 continue
-            if not isinstance(value, int) or isinstance(value, bool):
+            if not is_int(value):
                 raise TypeError(f"{name} must be an int, not {value!r}")
             if value < (0 if name in ("tokens_used", "next_tokens") else 1):
                 raise ConfigurationError(f"{name} is too low: {value}")
         for name in ("max_s", "elapsed_s", "next_s"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
+            if value is not None and not is_number(value):
                 raise TypeError(f"{name} must be a number, not {value!r}")
             if value is not None and not value >= 0:
                 raise ConfigurationError(f"{name} is too low: {value}")

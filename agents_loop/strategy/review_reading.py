@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from agents_loop.chat_client import JsonSchemaFormat
 from agents_loop.judging.reading import Pairs, clean_text, find_object
 from agents_loop.messages import JsonValue
+from agents_loop.numeric import is_number
 from agents_loop.strategy.signals import (
     Confidence,
     ConfidenceCause,
@@ -65,7 +66,7 @@ def read_review(reply: str) -> ReviewReading:
     unmet = _each(fields.get("unmetrequirements"), _text)
     findings = _each(fields.get("unsupportedclaims"), _finding)
     lacking, value = fields.get("lacking"), fields.get("confidence")
-    is_share = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    is_share = is_number(value) and 0 <= value <= 1
     is_known = isinstance(lacking, str) and lacking in _CAUSES
     if unmet is None or findings is None or not is_share or not is_known:
         return ReviewReading(None)

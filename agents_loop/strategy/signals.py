@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 from agents_loop.errors import ConfigurationError
 from agents_loop.flags import check_flags
+from agents_loop.numeric import is_number
 
 ConfidenceCause: TypeAlias = Literal["missing_evidence", "factual_uncertainty"]
 HallucinationLevel: TypeAlias = Literal["warning", "likely", "confirmed"]
@@ -251,7 +252,7 @@ def _check_name(name: str, value: object) -> None:
 
 
 def _check_share(name: str, value: object) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if not is_number(value):
         raise TypeError(f"{name} must be a number, not {value!r}")
     if not 0 <= value <= 1:
         raise ConfigurationError(f"{name} must be from 0 to 1, not {value!r}")

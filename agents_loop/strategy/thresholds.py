@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agents_loop.errors import ConfigurationError
+from agents_loop.numeric import is_number
 
 HIGH_GAP: Final = 0.3
 """The budget matrix: a gap above this is high."""
@@ -57,7 +58,7 @@ class StrategyThresholds:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = getattr(self, name)
-            if not isinstance(value, int | float) or isinstance(value, bool):
+            if not is_number(value):
                 raise TypeError(f"{name} must be a number, not {value!r}")
             if name == "cascade_factor":
                 if not value >= 1:

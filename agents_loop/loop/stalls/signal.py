@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from agents_loop.errors import ConfigurationError
 from agents_loop.loop.stalls.facts import IterationFacts
+from agents_loop.numeric import check_count, is_number
 
 
 class StallSignal(ABC):
@@ -25,10 +26,7 @@ class StallSignal(ABC):
     """What it is called in `stop_detail`, in events and in records."""
 
     def __init__(self, repeats: int) -> None:
-        if not isinstance(repeats, int) or isinstance(repeats, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"repeats must be an int, not {repeats!r}")
-        if repeats < 2:  # noqa: PLR2004 - one iteration repeats nothing
-            raise ConfigurationError(f"repeats must be at least 2, not {repeats}: one iteration repeats nothing")
+        check_count("repeats", repeats, least=2, why="one iteration repeats nothing")
         self.repeats = repeats
 
     @abstractmethod
@@ -54,7 +52,6 @@ def check_fraction(name: str, value: float) -> float:
     Raises:
         ConfigurationError: It is none.
     """
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
-    if not is_number or not 0 < value <= 1:
+    if not is_number(value) or not 0 < value <= 1:
         raise ConfigurationError(f"{name} must be a number above 0 and up to 1, not {value!r}")
     return value
