@@ -7,8 +7,6 @@ from types import ModuleType
 
 from agents_loop.errors import MissingExtraError
 
-EXTRA = "agent-framework"
-
 
 def load_agent_framework(what: str) -> ModuleType:
     """The framework's module.
@@ -22,7 +20,7 @@ def load_agent_framework(what: str) -> ModuleType:
     try:
         return import_module("agent_framework")
     except ImportError as error:
-        raise MissingExtraError(what, EXTRA) from error
+        raise MissingExtraError(what, "agent-framework") from error
 
 
 def content_filter_error() -> type[Exception]:

@@ -7,11 +7,9 @@ from types import ModuleType
 
 from agents_loop.errors import MissingExtraError
 
-_EXTRA = "langgraph"
-
 
 def load_langgraph(what: str, module: str = "langgraph.pregel") -> ModuleType:
-    """A module of LangGraph.
+    """A module of LangGraph, or of what it stands on.
 
     Args:
         what: Who needs it, for the message.
@@ -23,7 +21,7 @@ def load_langgraph(what: str, module: str = "langgraph.pregel") -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingExtraError(what, _EXTRA) from error
+        raise MissingExtraError(what, "langgraph") from error
 
 
 def load_messages(what: str) -> ModuleType:
@@ -32,7 +30,4 @@ def load_messages(what: str) -> ModuleType:
     Raises:
         MissingExtraError: They are not installed.
     """
-    try:
-        return import_module("langchain_core.messages")
-    except ImportError as error:
-        raise MissingExtraError(what, _EXTRA) from error
+    return load_langgraph(what, "langchain_core.messages")
