@@ -28,7 +28,7 @@ def test_what_a_count_is():
     """A count is at least 1, or what is said to be the least; the message ends with the reason, if there is one."""
     check_count("n", 1)
     check_count("n", 0, least=0)
-    with pytest.raises(ConfigurationError, match="^n must be at least 1, not 0$"):
+    with pytest.raises(ConfigurationError, match=r"^n must be at least 1, not 0$"):
         check_count("n", 0)
-    with pytest.raises(ConfigurationError, match="^n must be at least 2, not 1: one repeats nothing$"):
+    with pytest.raises(ConfigurationError, match=r"^n must be at least 2, not 1: one repeats nothing$"):
         check_count("n", 1, least=2, why="one repeats nothing")
