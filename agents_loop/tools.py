@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from agents_loop.agent import AgentSession, AIAgent
+from agents_loop.call_json import require_keys_once
 from agents_loop.errors import BudgetExceededError, ConfigurationError
 from agents_loop.messages import FunctionCallContent, FunctionResultContent, JsonValue
 from agents_loop.tool_parameters import arguments_model, parameters_schema
@@ -122,6 +123,7 @@ class FunctionTool:
 
     def _validated(self, arguments: Mapping[str, JsonValue] | str | None) -> dict[str, Any]:
         if isinstance(arguments, str):
+            require_keys_once(arguments)
             nothing = arguments.strip() in ("", "null")
             read = self._arguments.model_validate_json("{}" if nothing else arguments)
         else:

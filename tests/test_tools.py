@@ -250,6 +250,16 @@ async def test_wrong_arguments(arguments: Any, said: str):
     assert "pydantic" not in result
 
 
+async def test_arguments_that_say_two_things():
+    """Tools: a text with a key twice is wrong, whatever a parser would make of it; the function is not run."""
+
+    def f(x: int) -> int:
+        return x
+
+    assert (await result_of(f, '{"x": 1, "x": 2}')).endswith("the key 'x' is given twice")
+    assert await result_of(f, '{"x": 1}') == 1
+
+
 async def test_arguments_that_are_no_object():
     """Tools: whatever a client took for arguments, and whatever a validator raises, is an error for the model."""
 

@@ -77,6 +77,8 @@ class ChatClientAgent(AIAgent):
         self.tools = tuple([as_tool(given) for given in tools])
         Toolbox(self.tools)
         self.context_providers = checked_providers(context_providers)
+        if auto_approve is not None and not callable(auto_approve):
+            raise TypeError(f"auto_approve must be callable, not {auto_approve!r}")
         self.auto_approve = auto_approve
         self.max_tool_rounds = checked_rounds(max_tool_rounds)
         self._is_plain = not self.tools and not self.context_providers

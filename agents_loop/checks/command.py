@@ -13,6 +13,7 @@ from agents_loop.checks.process import FinishedProcess, run_process
 from agents_loop.errors import ConfigurationError
 from agents_loop.judging.feedback import screen_feedback
 from agents_loop.judging.measures import code_blocks
+from agents_loop.numeric import check_count, is_number
 
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP", "VIRTUAL_ENV", "SYSTEMROOT")
 """What a command needs to run, and no key or token among it."""
@@ -52,7 +53,7 @@ def command_check(
         required: Whether an `EvidenceLoopEvaluator` may call nothing done while this fails.
 
     Raises:
-        TypeError: The command is one str, or holds something else than str.
+        TypeError: The command is one str, or holds something else than str; a limit is no number.
         ConfigurationError: It is empty, a limit is not above 0, a file would lie elsewhere, or `cwd` is given besides
             `answer_file` or `files`.
     """
@@ -61,15 +62,15 @@ def command_check(
     for path, text in written.items():
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"files must hold the text of {path!r} as a str, not {type(text).__name__}")
-    for path in [*written, *([] if answer_file is None else [answer_file])]:
-        if not path.strip() or Path(path).is_absolute() or ".." in Path(path).parts:
-            raise ConfigurationError(f"a file must lie in the new directory, with a relative path, not {path!r}")
+    for option, path in [*(("files", path) for path in written), ("answer_file", answer_file)]:
+        if path is not None and (not path.strip() or Path(path).is_absolute() or ".." in Path(path).parts):
+            raise ConfigurationError(f"{option} must lie in the new directory, with a relative path, not {path!r}")
     if answer_file is not None and Path(answer_file) in {Path(path) for path in written}:
         raise ConfigurationError(f"files must not hold the answer_file {answer_file!r}: the answer would replace it")
     if cwd is not None and (answer_file is not None or files):
         raise ConfigurationError("cwd must be left out where answer_file or files are given: they get a new directory")
-    if not timeout_s > 0 or not max_output_characters > 0:
-        raise ConfigurationError(f"limits must be above 0: {timeout_s=}, {max_output_characters=}")
+    _check_timeout(timeout_s)
+    check_count("max_output_characters", max_output_characters)
 
     async def examine(text: str) -> str | None:
         with ExitStack() as stack:
@@ -89,6 +90,13 @@ def command_check(
         return _problem(finished, timeout_s)
 
     return Check(name, examine, required=required)
+
+
+def _check_timeout(timeout_s: object) -> None:
+    if not is_number(timeout_s):
+        raise TypeError(f"timeout_s must be a number, not {timeout_s!r}")
+    if not timeout_s > 0:
+        raise ConfigurationError(f"timeout_s must be above 0, not {timeout_s!r}")
 
 
 def _checked_command(command: Sequence[str]) -> list[str]:

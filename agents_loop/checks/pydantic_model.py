@@ -27,11 +27,14 @@ def pydantic_check(
         required: Whether an `EvidenceLoopEvaluator` may call nothing done while this fails.
 
     Raises:
-        TypeError: The model is `None`.
+        TypeError: The model is `None`, or nothing that pydantic can validate.
     """
     if model is None:
         raise TypeError("model must not be None")
-    adapter = TypeAdapter[Any](model)
+    try:
+        adapter = TypeAdapter[Any](model)
+    except Exception as error:  # what pydantic raises of a value that is no type is of many kinds
+        raise TypeError(f"model must be a type that pydantic can validate, not {model!r:.80}") from error
 
     def problems(value: JsonValue) -> Iterable[str]:
         try:

@@ -58,7 +58,9 @@ class AgentModeProvider(ContextProvider):
             raise ConfigurationError("modes must not be empty")
         if any(not name.strip() for name in self.modes):
             raise ConfigurationError(f"a mode's name must not be blank; modes are {_listed(self.modes)}")
-        self.default_mode = next(iter(self.modes)) if default_mode is None else self._checked(default_mode)
+        self.default_mode = (
+            next(iter(self.modes)) if default_mode is None else self._checked(default_mode, "default_mode: ")
+        )
         self.model_may_change = model_may_change
         self._tools = [FunctionTool.of(self._get, name="mode_get")]
         if model_may_change:
@@ -97,9 +99,9 @@ class AgentModeProvider(ContextProvider):
         """
         _STATE.write(session, self.state_key, _Mode(self._checked(mode)))
 
-    def _checked(self, mode: str) -> str:
+    def _checked(self, mode: str, place: str = "") -> str:
         if mode not in self.modes:
-            raise ConfigurationError(f"there is no mode {mode!r}; there are: {_listed(self.modes)}")
+            raise ConfigurationError(f"{place}there is no mode {mode!r}; there are: {_listed(self.modes)}")
         return mode
 
     def _setter(self) -> FunctionTool:

@@ -100,9 +100,9 @@ def _message(kind: str, details: dict[str, Any]) -> str:  # noqa: PLR0911 - a ta
         case "missing":
             return "is missing"
         case "greater_than_equal":
-            return f"must be at least {details['ctx']['ge']}, not {given}"
+            return f"must be at least {_limit(details['ctx']['ge'])}, not {given}"
         case "less_than_equal":
-            return f"must be at most {details['ctx']['le']}, not {given}"
+            return f"must be at most {_limit(details['ctx']['le'])}, not {given}"
         case "greater_than":
             return f"must be more than {details['ctx']['gt']:g}, not {given}"
         case "literal_error":
@@ -115,6 +115,11 @@ def _message(kind: str, details: dict[str, Any]) -> str:  # noqa: PLR0911 - a ta
             return f"must be {_KINDS[kind]}, not {given}"
         case _:
             return f"{details['msg']}, not {given}"
+
+
+def _limit(limit: float) -> str:
+    """A limit, without the decimals that say nothing."""
+    return f"{limit:g}" if isinstance(limit, float) else str(limit)
 
 
 def _wrong_type(tree: YamlTree, path: PathIn, given: object, context: Mapping[str, Any]) -> Problem:

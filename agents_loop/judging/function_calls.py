@@ -48,7 +48,7 @@ class JudgeFunction:
                     f"{name} must be 1 to 64 of a-z, A-Z, 0-9, _ and -, not {getattr(self, name)!r}"
                 )
         if not self.description.strip():
-            raise ConfigurationError(f"the description of {self.name!r} must not be blank: the judge goes by it")
+            raise ConfigurationError(f"description of {self.name!r} must not be blank: the judge goes by it")
 
     def declared(self) -> dict[str, JsonValue]:
         """The function as a tool that is offered, and never run."""

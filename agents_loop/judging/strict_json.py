@@ -6,14 +6,11 @@ import json
 import math
 from typing import Any, Final, cast
 
+from agents_loop.call_json import KeyTwiceError, each_key_once
 from agents_loop.judging.reading import clean_text, refuse_constant
 from agents_loop.messages import JsonValue
 
 MOST_DEPTH: Final = 60
-
-
-class KeyTwiceError(ValueError):
-    """An object of a JSON text has a key twice, so that it is not clear what it says."""
 
 
 def strict_json(text: str) -> JsonValue:
@@ -52,15 +49,6 @@ def finite_number(text: str) -> float:
     return number
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        double = next(name for name in names if names.count(name) > 1)
-        raise KeyTwiceError(f"the key {clean_text(double)!r:.60} is given twice")
-    return fields
-
-
 def _clean(value: Any, depth: int) -> JsonValue:
     if depth > MOST_DEPTH:
         raise ValueError(f"nested more than {MOST_DEPTH} deep")
@@ -72,5 +60,5 @@ def _clean(value: Any, depth: int) -> JsonValue:
 
 
 _DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_without_twins, parse_constant=refuse_constant, parse_float=finite_number
+    object_pairs_hook=each_key_once, parse_constant=refuse_constant, parse_float=finite_number
 )

@@ -131,11 +131,13 @@ async def test_content_as_parts(server: FaultServer, client: OpenAIChatClient) -
 
 @both_ways
 async def test_function_calls(server: FaultServer, client: OpenAIChatClient, streaming: bool) -> None:
-    """Function calls come whole; arguments that are no JSON object stay as they were written."""
+    """Function calls come whole; arguments that are no JSON object, or not clear, stay as they were written."""
     calls = (
         {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": [2]}'}},
         {"id": "c2", "type": "function", "function": {"name": "add", "arguments": '{"a": 1,'}},
         {"id": "c3", "type": "function", "function": {"name": "now", "arguments": ""}},
+        {"id": "c4", "type": "function", "function": {"name": "add", "arguments": '{"a": {"b": 1, "b": 2}}'}},
+        {"id": "c5", "type": "function", "function": {"name": "add", "arguments": "[" * 100_000}},
     )
     server.add(Completion(content=None, tool_calls=calls, finish_reason="tool_calls"))
     response = await ask(client, streaming=streaming)
@@ -144,6 +146,8 @@ async def test_function_calls(server: FaultServer, client: OpenAIChatClient, str
         FunctionCallContent("c1", "add", {"a": 1, "b": [2]}),
         FunctionCallContent("c2", "add", '{"a": 1,'),
         FunctionCallContent("c3", "now", None),
+        FunctionCallContent("c4", "add", '{"a": {"b": 1, "b": 2}}'),
+        FunctionCallContent("c5", "add", "[" * 100_000),
     ]
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
+from agents_loop.call_json import KeyTwiceError
 from agents_loop.chat_client import ChatClient
 from agents_loop.files.flomorphic.flow import Flow
 from agents_loop.files.flomorphic.graph import FlowGraph
@@ -20,7 +21,7 @@ from agents_loop.files.named_client import named
 from agents_loop.files.problems import LoopFileError
 from agents_loop.files.run_settings import RunSettings
 from agents_loop.files.yaml_tree import parse_yaml
-from agents_loop.judging.strict_json import KeyTwiceError, strict_json
+from agents_loop.judging.strict_json import strict_json
 from agents_loop.loop.options import LoopAgentOptions
 from agents_loop.messages import JsonValue
 from agents_loop.metering.budget import LoopBudget

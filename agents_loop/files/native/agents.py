@@ -13,6 +13,7 @@ from agents_loop.context_providers.agent_mode import AgentModeProvider
 from agents_loop.context_providers.background_agents import BackgroundAgentsProvider
 from agents_loop.context_providers.provider import ContextProvider, ProvidedContext, ProviderContext
 from agents_loop.context_providers.todo import TodoProvider
+from agents_loop.errors import AgentsLoopError
 from agents_loop.files.native.building import Building
 from agents_loop.files.native.kinds import (
     IMPORTED,
@@ -28,7 +29,7 @@ from agents_loop.files.native.kinds import (
 from agents_loop.files.native.parts import Part, Table
 from agents_loop.files.native.shared import CHAT_OPTION_KINDS, OWN_CHAT_OPTION_LEFT_OUT
 from agents_loop.files.native.writing import CannotWriteError, Writing
-from agents_loop.tools import FunctionTool
+from agents_loop.tools import FunctionTool, as_tool
 
 
 def _stand_in_named(reference: str) -> Any:
@@ -42,7 +43,12 @@ def _stand_in_named(reference: str) -> Any:
 
 
 def _built_tool(building: Building, reference: str) -> Any:
-    return building.materials.imported(building.path, reference, _stand_in_named(reference))
+    found = building.materials.imported(building.path, reference, _stand_in_named(reference))
+    try:
+        as_tool(found)
+    except (AgentsLoopError, TypeError, ValueError) as error:
+        raise building.error(str(error)) from error
+    return found
 
 
 def _written_tool(writing: Writing, tool: Any) -> str:
@@ -76,7 +82,10 @@ def python_provider(target: Any) -> ContextProvider:
     Args:
         target: Where it is.
     """
-    return target() if isinstance(target, type) else target
+    made = target() if isinstance(target, type) else target
+    if not isinstance(made, ContextProvider):
+        raise TypeError(f"object must be a ContextProvider or a class of one, not {made!r:.80}")
+    return made
 
 
 _CHAT = {"chat_client": MODEL, "instructions": optional(TEMPLATE), **CHAT_OPTION_KINDS}

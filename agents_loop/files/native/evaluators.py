@@ -66,7 +66,7 @@ from agents_loop.judging.pairwise import PairwiseJudge, PairwiseJudgeOptions
 from agents_loop.judging.rubric import RubricCriterion
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.evaluator import LoopEvaluator
-from agents_loop.strategy.detectors import EvaluatorSignalDetector, FunctionSignalDetector
+from agents_loop.strategy.detectors import EvaluatorSignalDetector, FunctionSignalDetector, SignalDetector
 from agents_loop.strategy.review import ReviewSignalDetector, ReviewSignalDetectorOptions
 from agents_loop.strategy.thresholds import StrategyThresholds
 
@@ -93,7 +93,10 @@ def python_detector(target: Any) -> Any:
     Args:
         target: Where it is.
     """
-    return target() if isinstance(target, type) else target
+    made = target() if isinstance(target, type) else target
+    if not isinstance(made, SignalDetector) and not callable(made):
+        raise TypeError(f"object must be a detector, a class of one or a function, not {made!r:.80}")
+    return made
 
 
 def preference(judge_client: ChatClientLike, options: PairwiseJudgeOptions | None = None) -> PreferenceLoopEvaluator:

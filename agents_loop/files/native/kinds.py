@@ -58,6 +58,16 @@ def written(writing: Writing, value: Any) -> Any:
     raise writing.error(f"{value!r} can't stand in a file")
 
 
+def _checked_size(value: int) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise ValueError("must be a whole number that 64 bits hold")
+    return value
+
+
+Whole = Annotated[int, AfterValidator(_checked_size)]
+"""A whole number that all who may read it can hold."""
+
+
 def _written_number(writing: Writing, value: float) -> Any:
     """A number, without the decimals that say nothing."""
     return int(value) if isinstance(value, float) and value.is_integer() else written(writing, value)
@@ -159,7 +169,9 @@ def kind_of(annotation: Any) -> Kind:
         TypeError: It holds what can't stand in a file as it is.
     """
     origin, inner = get_origin(annotation), get_args(annotation)
-    if annotation in (str, int, float, bool, Any, NoneType) or origin is Literal:
+    if annotation is int:
+        return plain(Whole)
+    if annotation in (str, float, bool, Any, NoneType) or origin is Literal:
         return plain(annotation)
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return plain(Literal[tuple(each.value for each in annotation)])
@@ -206,7 +218,16 @@ _NAME = Kind(
 )
 
 
+def _require_once(building: Building, names: list[Any]) -> None:
+    """A model that is down, or gives no verdict, is no help to itself."""
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            said = f"{name!r} was asked by then (it is the {names.index(name) + 1}. of the list): take it out"
+            raise building.error(said, keys=(index,))
+
+
 def _built_fallback(building: Building, names: list[str]) -> ChatClient:
+    _require_once(building, names)
     return FallbackChatClient(*many(_NAME).build(building, names))
 
 
@@ -220,6 +241,15 @@ MODEL = forms(
     Form("several", is_list, _is_fallback, Kind(Annotated[list[Text], MinLen(1)], _built_fallback, _written_fallback)),
 )
 """The name of a model, for its client; or several, of which the next one is asked where one is down."""
+
+
+def _built_models(building: Building, listed: list[Any]) -> list[ChatClient]:
+    _require_once(building, listed)
+    return many(MODEL).build(building, listed)
+
+
+MODELS = Kind(many(MODEL).annotation, _built_models, many(MODEL).write)
+"""Models, each of which is asked where the one before gave nothing."""
 TEMPLATE = Kind(
     str,
     lambda building, source: building.materials.rendered(building.path, source),

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, Field
 
 from agents_loop.chat_client import ChatOptions, JsonSchemaFormat
-from agents_loop.files.fields import Closed
+from agents_loop.files.fields import Closed, Count
 from agents_loop.files.native.building import Building
 from agents_loop.files.native.kinds import (
     IMPORTED,
-    MODEL,
+    MODELS,
     TEMPLATE,
     Form,
     Kind,
@@ -102,9 +102,16 @@ def _written_format(writing: Writing, given: JsonSchemaFormat) -> dict[str, Any]
     return {"name": given.name, "schema": written(writing, given.schema), "strict": given.strict}
 
 
+def _built_model(building: Building, spec: PythonObject) -> type[BaseModel]:
+    model = python_object(_AnyFormat).build(building, spec)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise building.error(f"object must be a pydantic model, not {model!r:.80}", keys=("object",))
+    return model
+
+
 RESPONSE_FORMAT = forms(
     Form("name", _is_text, _is_text, plain(Literal["text", "json_object"])),
-    Form("python", is_python_object, is_of(type), python_object(_AnyFormat)),
+    Form("python", is_python_object, is_of(type), Kind(PythonObject, _built_model, python_object(_AnyFormat).write)),
     Form(
         "schema",
         is_of(dict, SchemaFormat),
@@ -114,6 +121,10 @@ RESPONSE_FORMAT = forms(
 )
 PLAIN_MAPPING = mapping(plain(Any))
 CHAT_OPTION_KINDS: Mapping[str, Kind] = {
+    "temperature": optional(plain(Annotated[float, Field(ge=0)])),
+    "top_p": optional(plain(Annotated[float, Field(ge=0, le=1)])),
+    "max_output_tokens": optional(plain(Count)),
+    "top_logprobs": optional(plain(Annotated[int, Field(ge=0)])),
     "response_format": optional(RESPONSE_FORMAT),
     "additional_properties": optional(PLAIN_MAPPING),
 }
@@ -121,9 +132,7 @@ CHAT_OPTION_LEFT_OUT: Mapping[str, str] = {"tools": "tools are the agent's"}
 CHAT_OPTIONS = Part(ChatOptions, kinds=CHAT_OPTION_KINDS, left_out=CHAT_OPTION_LEFT_OUT)
 OWN_CHAT_OPTION_LEFT_OUT: Mapping[str, str] = {**CHAT_OPTION_LEFT_OUT, "model_id": "`model` says which model is asked"}
 
-FAILURE_POLICY = Part(
-    JudgeFailurePolicy, kinds={"next_judges": many(MODEL)}, left_out={"sleep": IN_TESTS, "draw": IN_TESTS}
-)
+FAILURE_POLICY = Part(JudgeFailurePolicy, kinds={"next_judges": MODELS}, left_out={"sleep": IN_TESTS, "draw": IN_TESTS})
 
 BUDGET = Part(
     LoopBudget,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -283,3 +284,123 @@ def test_what_is_missing_or_of_a_wrong_kind(write: Write, text: str, said: str):
     """What a file must have, and of which kind it must be."""
     found = problems(write(text))
     assert any(said in line for line in found), found
+
+
+def agent(said: str) -> str:
+    return f"name: n\nloop:\n  agent: {{model: w, request: r, {said}}}\n  evaluators: [json]\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("temperature: '0.3'", "temperature: must be a number, not '0.3'"),
+        ("temperature: true", "temperature: must be a number, not true"),
+        ("temperature: -1", "temperature: must be at least 0, not -1"),
+        ("temperature: .nan", "temperature: '.nan' is not a finite number"),
+        ("top_p: 2", "top_p: must be at most 1, not 2"),
+        ("max_output_tokens: 0", "max_output_tokens: must be at least 1, not 0"),
+        ("max_output_tokens: 1.0", "max_output_tokens: must be an integer, not 1.0"),
+        ("top_logprobs: -1", "top_logprobs: must be at least 0, not -1"),
+        ("seed: true", "seed: must be an integer, not true"),
+        ("seed: 9223372036854775808", "seed: must be a whole number that 64 bits hold"),
+        ("max_tool_rounds: 0", "max_tool_rounds: max_tool_rounds must be at least 1, not 0"),
+        ("max_tool_rounds: true", "max_tool_rounds: must be an integer, not true"),
+        ("model: [w, v, w]", "model[2]: 'w' was asked by then (it is the 1. of the list): take it out"),
+        ("response_format: {name: a, schema: {}, strict: 1}", "response_format.strict: must be true or false, not 1"),
+        (
+            "context_providers: [{type: agent_mode, model_may_change: 1}]",
+            "context_providers[0].model_may_change: must be true or false, not 1",
+        ),
+        (
+            "context_providers: [{type: agent_mode, modes: {a: b}, default_mode: c}]",
+            "context_providers[0].default_mode: default_mode: there is no mode 'c'; there are: 'a'",
+        ),
+        (
+            "context_providers: [{type: background_agents, agents: {}, task_timeout_s: '3'}]",
+            "context_providers[0].task_timeout_s: must be a number, not '3'",
+        ),
+    ],
+)
+def test_a_wrong_value_of_a_single_option_is_told_at_its_key(write: Write, said: str, problem: str):
+    """Options of the agent, its client and its providers: a value of a wrong type, or that no model takes."""
+    text = agent(said)
+    if said.startswith("model:"):
+        text = text.replace("model: w, ", "", 1)
+
+    (found,) = problems(write(text))
+
+    assert found.startswith(":3:")
+    assert "loop.agent." in found
+    assert problem in found
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("{type: length, unit: words, at_most: '6'}", "at_most: must be an integer, not '6'"),
+        ("{type: length, unit: words, at_most: 6, required: 1}", "required: must be true or false, not 1"),
+        ("{type: command, name: n, command: 'pytest -q'}", "command: must be a list, not 'pytest -q'"),
+        ("{type: command, name: n, command: [x], timeout_s: 0}", "timeout_s: timeout_s must be above 0, not 0.0"),
+        ("{type: command, name: n, command: [x], timeout_s: true}", "timeout_s: must be a number, not true"),
+        (
+            "{type: command, name: n, command: [x], max_output_characters: 0}",
+            "max_output_characters: max_output_characters must be at least 1, not 0",
+        ),
+        (
+            "{type: command, name: n, command: [x], answer_file: ../x}",
+            "answer_file: answer_file must lie in the new directory, with a relative path, not '../x'",
+        ),
+        (
+            "{type: ai_judge, model: j, on_failure: {next_judges: [k, k]}}",
+            "on_failure.next_judges[1]: 'k' was asked by then (it is the 1. of the list): take it out",
+        ),
+        ("{type: ai_judge, model: j, samples: true}", "samples: must be an integer, not true"),
+        (
+            "{type: function_call, model: j, continue_function: {name: f, description: ' ', argument: a}}",
+            "continue_function.description: description of 'f' must not be blank: the judge goes by it",
+        ),
+    ],
+)
+def test_a_wrong_value_of_a_check_or_a_judge_is_told_at_its_key(write: Write, said: str, problem: str):
+    """Options of checks and judges: each at its own key, also where the class refuses it."""
+    (found,) = problems(write(evaluator(said)))
+
+    assert found.startswith(":7:")
+    assert found.endswith(f"loop.evaluators[0].{problem}")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (agent("tools: ['math:pi']"), "loop.agent.tools[0]: a tool must be a FunctionTool, a function"),
+        (agent("auto_approve: 'math:pi'"), "loop.agent.auto_approve: auto_approve must be callable, not 3.14"),
+        (
+            agent("response_format: {object: 'math:pi'}"),
+            "loop.agent.response_format.object: object must be a pydantic model, not 3.14",
+        ),
+        (
+            agent("context_providers: [{type: python, object: 'math:pi'}]"),
+            "loop.agent.context_providers[0].object: object must be a ContextProvider or a class of one, not 3.14",
+        ),
+        (
+            evaluator("{type: iteration_strategy, detectors: [{type: signals, object: 'math:pi'}]}"),
+            "loop.evaluators[0].detectors[0].object: object must be a detector, a class of one or a function, not 3.14",
+        ),
+        (
+            evaluator("{type: pydantic, object: 'os:sep'}"),
+            "loop.evaluators[0].object: model must be a type that pydantic can validate, not '/'",
+        ),
+    ],
+)
+def test_an_imported_object_of_a_wrong_kind_is_told_where_it_is_named(write: Write, text: str, problem: str):
+    """A Python object that is not what the key wants is a problem at that key, before any call."""
+    loop_file = load_loop_file(write(text))
+    client = ScriptedChatClient([])
+
+    with pytest.raises(LoopFileError) as caught:
+        loop_file.build({}, lambda _: client, RunSettings(allow_imports=True))
+
+    (found,) = caught.value.lines
+    assert re.search(r"loop\.yaml:\d+:\d+: ", found)
+    assert problem in found
+    assert client.calls == []
