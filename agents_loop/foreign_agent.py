@@ -76,7 +76,8 @@ class ForeignAgent(AIAgent, Generic[Conversation]):
         listed = as_messages(messages)
         sent, call = length(listed), UnseenRun()
         try:
-            response = await self.run_core(listed, session=session, options=options)
+            with call.under_way():
+                response = await self.run_core(listed, session=session, options=options)
         except BaseException as error:
             call.fail(error)
             raise
@@ -95,7 +96,12 @@ class ForeignAgent(AIAgent, Generic[Conversation]):
             sent, call = length(listed), UnseenRun()
             try:
                 async with aclosing(self.stream(listed, session=session, options=options, given=given)) as pieces:
-                    async for update in pieces:
+                    while True:
+                        try:
+                            with call.under_way():
+                                update = await anext(pieces)
+                        except StopAsyncIteration:
+                            break
                         if update.message_id:
                             seen[update.message_id] = None
                         yield update

@@ -34,6 +34,7 @@ from agents_loop import (
 )
 from agents_loop.agent_response import updates_of
 from agents_loop.foreign_agent import ForeignAgent
+from agents_loop.messages import sum_usage
 from agents_loop.testing import ScriptedChatClient
 
 OF_TOOL = UsageDetails(10, 5)
@@ -157,6 +158,36 @@ def calling(helper: AIAgent) -> ChatClientAgent:
 
     asks = ChatResponse([ChatMessage("assistant", [FunctionCallContent("1", "look_up", {})])], usage=OF_TOOL)
     return ChatClientAgent(model(asks), tools=[ask])
+
+
+class Orchestration(OfFramework):
+    """An agent of a framework that passes its run on to an agent of ours, and reports what that reports."""
+
+    def __init__(self, member: AIAgent) -> None:
+        super().__init__(tool_calls=0)
+        self._member = member
+
+    async def run_core(self, messages: list[ChatMessage], **_: Any) -> AgentResponse:
+        response = await self._member.run(messages)
+        total = sum_usage([response.usage]) or UsageDetails()
+        total.total_token_count = (total.input_token_count or 0) + (total.output_token_count or 0)
+        return AgentResponse("done", usage=total)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_what_was_passed_on_to_a_loop_is_not_counted_again(*, streaming: bool):
+    """U1: a loop reports what its agent used; its judge's calls are seen as well, and its agent may be a framework's."""
+
+    async def ask(_: LoopContext) -> bool:
+        await model(ChatResponse("more", usage=OF_TOOL)).get_response([ChatMessage("user", "?")])
+        return True
+
+    for agent in (OfFramework(tool_calls=0, usage=OWN), ChatClientAgent(model(*[ChatResponse("a", usage=OWN)] * 2))):
+        loop = LoopAgent(agent, DelegateLoopEvaluator(ask), LoopAgentOptions(max_iterations=2))
+        ledger = (await result_of(Orchestration(loop), ScriptedEvaluator(), streaming=streaming)).ledger
+        assert [(entry.role, entry.usage) for entry in ledger] == [
+            *[("agent", OWN), ("evaluator", OF_TOOL), ("agent", OWN)]
+        ]
 
 
 async def test_rounds_that_report_a_part_are_counted_once():
