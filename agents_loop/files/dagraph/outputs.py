@@ -59,8 +59,11 @@ def why_not_below(path: Path, base: Path) -> str | None:
 
 def _why_no_file(path: Path) -> str | None:
     """What stands in the way, found before anything is spent on the run."""
-    if path.is_dir():
-        return "is a folder"
+    try:
+        if path.is_dir():
+            return "is a folder"
+    except OSError as error:
+        return f"can't be written ({error.strerror})"
     nearest = next(folder for folder in path.parents if folder.exists())
     return None if nearest.is_dir() else f"stands below {str(nearest)!r}, which is no folder"
 

@@ -138,6 +138,7 @@ def test_an_output_that_can_not_be_written_is_told_before_any_call(write: Write,
         ("file/a.txt: a", f"'file/a.txt' stands below {str(tmp_path / 'file')!r}, which is no folder"),
         ("file/b/a.txt: a", f"'file/b/a.txt' stands below {str(tmp_path / 'file')!r}, which is no folder"),
         ("loop.yaml: a", "'loop.yaml' is the loop file itself"),
+        (f"{'x' * 300}: a", f"'{'x' * 300}' can't be written (File name too long)"),
         ("folder/x: a, link/x: a", "'link/x' is the same file as 'folder/x'"),
         ("runs/one/state.json: a", f"'runs/one/state.json' is in the folder in which the run is kept ({kept.path})"),
     ]:
