@@ -7,9 +7,11 @@ from types import ModuleType
 
 from agents_loop.errors import MissingExtraError
 
+_EXTRA = "langgraph"
+
 
 def load_langgraph(what: str, module: str = "langgraph.pregel") -> ModuleType:
-    """A module of LangGraph, or of what it stands on.
+    """A module of LangGraph.
 
     Args:
         what: Who needs it, for the message.
@@ -21,7 +23,7 @@ def load_langgraph(what: str, module: str = "langgraph.pregel") -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingExtraError(what, "langgraph") from error
+        raise MissingExtraError(what, _EXTRA) from error
 
 
 def load_messages(what: str) -> ModuleType:
@@ -30,4 +32,7 @@ def load_messages(what: str) -> ModuleType:
     Raises:
         MissingExtraError: They are not installed.
     """
-    return load_langgraph(what, "langchain_core.messages")
+    try:
+        return import_module("langchain_core.messages")
+    except ImportError as error:
+        raise MissingExtraError(what, _EXTRA) from error
