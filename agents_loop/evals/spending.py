@@ -49,7 +49,7 @@ class EvalBudget:
             return f"the budget allows {self.max_tokens:,} tokens, and {self.spent.tokens:,} are used"
         cost_usd = self.spent.cost_usd or 0.0
         if self.max_cost_usd is not None and cost_usd >= self.max_cost_usd:
-            return f"the budget allows ${self.max_cost_usd:g}, and ${cost_usd:.6f} is spent"
+            return f"the budget allows ${self.max_cost_usd:,.12g}, and ${cost_usd:.6f} is spent"
         return None
 
     def require_price(self, models: tuple[str | None, ...]) -> None:

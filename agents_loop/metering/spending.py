@@ -155,13 +155,13 @@ class Spending:
             said = f"{budget.called('max_model_calls')} is {budget.max_model_calls:,}, and the run made {used.calls:,}"
             raise self._reached(said, used.calls < budget.max_model_calls, _number(kept.calls, "call"))
         if budget.max_cost_usd is not None and used.cost_usd + kept.cost_usd >= budget.max_cost_usd:
-            said = f"{budget.name} allows ${budget.max_cost_usd:g}, and the run has spent ${used.cost_usd:.6f}"
+            said = f"{budget.name} allows ${budget.max_cost_usd:,.12g}, and the run has spent ${used.cost_usd:.6f}"
             raise self._reached(said, used.cost_usd < budget.max_cost_usd, f"${kept.cost_usd:.6f}")
 
     def time_is_up(self) -> LimitReachedError:
         """What is raised at the nearest deadline."""
         budget = self._first_to_end.budget
-        said = f"{budget.name} allows {budget.deadline_s:g} s, and that time is up"
+        said = f"{budget.name} allows {budget.deadline_s:,.12g} s, and that time is up"
         return LimitReachedError(said, self, is_deadline=True)
 
     def begin(self, role: Role) -> None:

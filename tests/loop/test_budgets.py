@@ -143,6 +143,15 @@ async def test_a_sum_alone_is_counted_as_output(usage: UsageDetails, runs: int):
     assert result.ledger.total.cost_usd is None
 
 
+@pytest.mark.parametrize(("limit", "said"), [(1_234_567.5, "$1,234,567.5"), (150, "$150"), (0.25, "$0.25")])
+async def test_a_limit_is_told_as_it_was_given(limit: float, said: str):
+    """U2: not rounded, so that it is found again where it was set."""
+    spent = int(limit) + 1
+    draft = model(ChatResponse("draft", usage=UsageDetails(spent, 0)))
+    result = await Run(LoopBudget(max_cost_usd=limit), worker=draft, prices={"m": PRICE}).result("go")
+    assert str(result.stop_detail).startswith(f"budget allows {said}, and the run has spent ${spent}.000000")
+
+
 REASONED = UsageDetails(20, 5, 125, reasoning_token_count=100)
 
 
