@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from commanding import LIMERICK, Command, process, verdict
-from fault_server import Completion, Failure, FaultServer, Raw, Reply, usage
+from fault_server import Completion, Failure, FaultServer, Raw, Reply, Silence, usage
 
 CANARY = "sk-canary-0123456789abcdef"
 RUN = ("run", LIMERICK, "-i", "place=Delft", "--price", "*=1,2", "--backend", "openai")
@@ -104,6 +104,25 @@ def test_an_evaluator_that_is_down_does_not_lose_the_draft(command: Command, ser
 
     assert (ran.code, ran.json["stop_reason"], ran.json["output"]) == (1, "evaluator_failed", "d1")
     assert "the model 'critic-large-1' (openai) did not answer: HTTP 400: no such thing" in ran.err
+
+
+def test_a_call_that_the_file_s_time_cuts_is_1_and_says_where(command: Command, server: FaultServer, tmp_path: Path):
+    """`timeout_seconds` of a server that is silent: one line with the field and the remedy; the ledger says `timeout`."""
+    server.default = Silence()
+    path = tmp_path / "slow.yaml"
+    path.write_text(
+        "name: slow\nnodes:\n- {id: a, type: agent, model: m, prompt: p, timeout_seconds: 0.05}\n", encoding="utf-8"
+    )
+
+    ran = command("run", str(path), "--backend", "openai", "--json", "-q")
+
+    assert ran.code == 1
+    (line,) = ran.error_lines
+    assert line == (
+        "error: node 'a': nodes[0].timeout_seconds: the model 'm' did not answer within 0.05 s: "
+        "allow more, or add another model to fallback_chain"
+    )
+    assert [call["outcome"] for call in ran.json["ledger"]] == ["timeout"]
 
 
 def test_a_refusal_is_1_and_says_so(command: Command, server: FaultServer):
