@@ -309,7 +309,7 @@ async def test_a_call_that_was_cut_is_told_as_a_timeout(write: Write, part: str,
 
 async def test_a_call_that_the_deadline_ends_is_no_timeout_of_its_own(write: Write):
     """`timeout_seconds`: a call under way at the run's deadline is `cancelled`, though it was bounded too."""
-    built = Cast(m=hang).build(write(graph(agent("a", "timeout_seconds: 1000"))), deadline_s=0.01)
+    built = Cast(m=hang).build(write(graph(agent("a", "timeout_seconds: 1000"))), deadline_s=0.5)
 
     result, _ = await run(built)
 
