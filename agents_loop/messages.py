@@ -62,9 +62,7 @@ class UsageDetails:
         """Add counter by counter, into a new object. A counter that neither side reported stays `None`."""
         if not isinstance(other, UsageDetails):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
-        total = object.__new__(
-            UsageDetails
-        )  # what is added was looked at when it was made, and a sum may be any number
+        total = object.__new__(UsageDetails)  # no second look: a sum may be any number
         total.input_token_count = _add(self.input_token_count, other.input_token_count)
         total.output_token_count = _add(self.output_token_count, other.output_token_count)
         total.total_token_count = _add(self.total_token_count, other.total_token_count)

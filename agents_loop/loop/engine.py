@@ -50,7 +50,8 @@ class LoopRun(RunState):
         """Run, and yield each fact as it happens. The result is set however the run ends."""
         tells, records, judgment = self.tells, self.records, self.judgment
         try:
-            yield LoopStarted(self.run_id, self.messages, self.max_iterations)
+            if tells:
+                yield LoopStarted(self.run_id, self.messages, self.max_iterations)
             question = await begin(self)
             for update in answer_at_hand(self, question) if self.streaming else ():
                 yield update

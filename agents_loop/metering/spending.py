@@ -49,15 +49,6 @@ class Spent:
     calls: int = 0
     elapsed_s: float = 0.0
 
-    def add(self, tokens: tuple[int, int], cost_usd: float) -> None:
-        """Add what a call used: its tokens, those of them that came from a cache, and its cost."""
-        used, cached = tokens
-        self.tokens += used
-        if cached:
-            self.cached_tokens += cached
-        if cost_usd:
-            self.cost_usd += cost_usd
-
     def minus(self, other: Spent) -> Spent:
         """What was spent since."""
         return Spent(*[getattr(self, field.name) - getattr(other, field.name) for field in fields(self)])
@@ -97,6 +88,11 @@ class Spending:
         clock: Callable[[], float],
     ) -> None:
         self.spent, self._on_verdicts, self._verdicts = (Spent(), Spent(), 0) if earlier is None else _read(earlier)
+        self._spent_by: dict[Role, tuple[Spent, ...]] = {
+            "agent": (self.spent,),
+            "evaluator": (self.spent, self._on_verdicts),
+        }
+        """What counts a call of each role."""
         self._clock = clock
         self._started_at = clock() - self.spent.elapsed_s
         self._allowances = [Allowance(budget, _NOTHING) for budget in budgets]
@@ -166,15 +162,13 @@ class Spending:
 
     def begin(self, role: Role) -> None:
         """A call begins."""
-        self.spent.calls += 1
-        if role == "evaluator":
-            self._on_verdicts.calls += 1
+        for spent in self._spent_by[role]:
+            spent.calls += 1
 
     def take_back(self, role: Role) -> None:
         """What had begun was no call."""
-        self.spent.calls -= 1
-        if role == "evaluator":
-            self._on_verdicts.calls -= 1
+        for spent in self._spent_by[role]:
+            spent.calls -= 1
 
     def end(self, role: Role, tokens: tuple[int, int], cost_usd: float) -> None:
         """A call is over.
@@ -184,9 +178,13 @@ class Spending:
             tokens: Its tokens, and the part of them that came from a cache.
             cost_usd: What it cost.
         """
-        self.spent.add(tokens, cost_usd)
-        if role == "evaluator":
-            self._on_verdicts.add(tokens, cost_usd)
+        used, cached = tokens
+        for spent in self._spent_by[role]:
+            spent.tokens += used
+            if cached:
+                spent.cached_tokens += cached
+            if cost_usd:
+                spent.cost_usd += cost_usd
 
     def verdict_is_over(self) -> None:
         """The evaluators have spoken: what that has cost says what the next time will need."""

@@ -114,8 +114,14 @@ class IterationFacts:
 
     def says_something_new(self, other: IterationFacts) -> bool:
         """Whether this answer has more than a few words, or files, that the other has not."""
-        if _shares_nothing(self.text, other.text):
-            return True
+        text, others = self.text, other.text
+        step = len(text) // _SAMPLES
+        if step >= _SAMPLE_CHARS:
+            for start in range(0, step * _SAMPLES, step):
+                if text[start : start + _SAMPLE_CHARS] in others:
+                    break
+            else:
+                return True
         return len(self.distinct_words - other.distinct_words) > MOST_NEW_WORDS or self.files != other.files
 
     def words_that_differ(self, other: IterationFacts) -> int:
@@ -139,17 +145,6 @@ def _feedback_of(evaluations: Sequence[LoopEvaluation]) -> str:
     if len(evaluations) == 1:
         return (evaluations[0].feedback or "").strip().casefold()
     return "\n".join([each.feedback.strip() for each in evaluations if each.feedback is not None]).casefold()
-
-
-def _shares_nothing(text: str, other: str) -> bool:
-    """Whether none of several samples of a text stands in the other."""
-    step = len(text) // _SAMPLES
-    if step < _SAMPLE_CHARS:
-        return False
-    for start in range(0, step * _SAMPLES, step):  # noqa: SIM110 - no frame of its own on the hot path
-        if text[start : start + _SAMPLE_CHARS] in other:
-            return False
-    return True
 
 
 def comes_closer(iterations: Sequence[IterationFacts]) -> bool:
