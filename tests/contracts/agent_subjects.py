@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+import httpx
 import pytest
 from fault_server import FaultServer, closed_later, sqlite_session
 
@@ -160,7 +161,8 @@ def langgraph(server: FaultServer, checkpointer: Any = None) -> Any:
         return delete(path) if interrupt({"path": path}) else "not allowed"
 
     tools = [tool(add), tool("delete")(delete_if_allowed)]
-    chat = ChatOpenAI(model="m", api_key="k", base_url=server.base_url, max_retries=0)
+    own = httpx.AsyncClient()  # by default one is kept for each address, also once a test has closed it
+    chat = ChatOpenAI(model="m", api_key="k", base_url=server.base_url, max_retries=0, http_async_client=own)
     closed_later(chat.root_async_client)
     model = chat.bind_tools(tools)
 
