@@ -1,4 +1,4 @@
-"""Calls of functions as JSON texts, which is how models and their servers write them."""
+"""Calls of functions as JSON texts, which is how models and their servers write them; objects with each key once."""
 
 from __future__ import annotations
 

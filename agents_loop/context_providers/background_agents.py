@@ -66,6 +66,10 @@ class BackgroundAgentsProvider(ContextProvider):
     """
 
     def __init__(self, agents: Mapping[str, AgentLike], *, task_timeout_s: float | None = 600.0) -> None:
+        if not isinstance(agents, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"agents must be a mapping of names to agents, not {type(agents).__name__}")
+        if not all(isinstance(name, str) for name in agents):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"agents must have names that are str, not {list(agents)!r}")
         if not agents or any(not name.strip() for name in agents):
             raise ConfigurationError(f"agents must hold at least one, each with a name, not {list(agents)!r}")
         if task_timeout_s is not None and not 0 < task_timeout_s < math.inf:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
+from agents_loop.call_json import each_key_once
 from agents_loop.file_kinds import why_not_read
 from agents_loop.files.problems import LoopFileError, Problem, path_text
 
@@ -117,7 +118,7 @@ def _fields(line: str) -> dict[str, Any]:
     if len(line) > _MOST_CHARACTERS:
         raise _NoObjectError(f"it has more than {_MOST_CHARACTERS:,} characters")
     try:
-        read: object = json.loads(line, object_pairs_hook=_without_doubles, parse_constant=_no_number)
+        read: object = json.loads(line, object_pairs_hook=each_key_once, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise _NoObjectError(error.msg, error.colno) from error
     except RecursionError as error:
@@ -152,15 +153,6 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[
         if found not in seen:
             seen.add(found)
             yield found
-
-
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        double = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"it has {double!r} twice")
-    return fields
 
 
 def _no_number(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
-from contextlib import aclosing, asynccontextmanager, nullcontext
+from contextlib import aclosing, asynccontextmanager
 from typing import ClassVar, Protocol, Self
 
 from agents_loop.adapting import AgentLike, as_agent
@@ -28,7 +28,6 @@ from agents_loop.loop.transcript import on_behalf_of_updates
 from agents_loop.messages import ChatMessage, as_messages
 from agents_loop.metering.meter import PHASE
 
-_NO_TIMER = nullcontext[None]()
 _LOGGER = logging.getLogger("agents_loop")
 
 
@@ -104,18 +103,15 @@ class LoopAgent(DelegatingAIAgent):
         self, messages: list[ChatMessage], *, session: AgentSession | None, options: AgentRunOptions | None
     ) -> AgentResponse:
         """Run the loop. The response holds the transcript; its usage is the agent's, summed."""
-        response: AgentResponse | None = None
         run = self._new_run(messages, session, options, streaming=False, tells=False)
         token = run.take_phase()
         try:
-            async with run.timer() if self.options.budget or self.options.resume_budget else _NO_TIMER:
-                async for event in run.events():
-                    if isinstance(event, LoopStopped):
-                        response = event.response
+            if not self.options.budget and not self.options.resume_budget:
+                return await _response_of(run)
+            async with run.timer():
+                return await _response_of(run)
         finally:
             PHASE.reset(token)
-        assert response is not None  # noqa: S101 - a run without a response raises
-        return response
 
     def run_streaming(
         self,
@@ -195,6 +191,16 @@ class LoopAgent(DelegatingAIAgent):
             streaming=streaming,
             tells=tells,
         )
+
+
+async def _response_of(run: LoopRun) -> AgentResponse:
+    """The response with which a run ends; one without raises."""
+    response: AgentResponse | None = None
+    async for event in run.events():
+        if isinstance(event, LoopStopped):
+            response = event.response
+    assert response is not None  # noqa: S101 - the run would have raised
+    return response
 
 
 async def _updates(

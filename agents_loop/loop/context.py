@@ -98,15 +98,10 @@ class LoopContext:
         memory: dict[str, JsonValue] | None = None,
         best_before: IterationRecord | None = None,
     ) -> None:
-        required = {
-            "agent": agent,
-            "session": session,
-            "initial_messages": initial_messages,
-            "last_response": last_response,
-        }
-        for name, value in required.items():
-            if value is None:
-                raise TypeError(f"{name} must not be None")
+        required: tuple[object, ...] = (agent, session, initial_messages, last_response)
+        if None in required:
+            name = ("agent", "session", "initial_messages", "last_response")[required.index(None)]
+            raise TypeError(f"{name} must not be None")
         self.agent = agent
         self.session = session
         self.initial_messages: Sequence[ChatMessage] = tuple(as_messages(initial_messages))

@@ -44,6 +44,8 @@ def start(provider: BackgroundAgentsProvider, session: AgentSession, name: str =
         ({}, 1, ValueError, "agents"),
         ({" ": RecordingAgent}, 1, ValueError, "name"),
         ({"a": None}, 1, TypeError, r"agents\['a'\]"),
+        ([RecordingAgent], 1, TypeError, "agents must be a mapping of names to agents, not list"),
+        ({1: RecordingAgent}, 1, TypeError, "names that are str"),
         ({"a": lambda messages: "x"}, 0, ValueError, "task_timeout_s"),
         ({"a": lambda messages: "x"}, -1, ValueError, "task_timeout_s"),
         ({"a": lambda messages: "x"}, math.nan, ValueError, "task_timeout_s"),

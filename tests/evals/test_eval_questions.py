@@ -65,7 +65,7 @@ def test_every_problem_is_told_at_once_with_its_line():
     assert "inputs.iteration: 'iteration' is a variable of the loop itself" in said
     assert "accept: is missing" in said
     assert "rubric: is missing" in said
-    assert "it has 'id' twice" in said
+    assert "the key 'id' is given twice" in said
     assert "inputs.sources: must be a string, a number, or true or false" in said
 
 

@@ -260,7 +260,7 @@ stalls = st.one_of(
             max_size=2,
         ),
         ladder=st.tuples(
-            st.builds(NudgeStep, template=st.none() | texts) | st.just(FreshContextStep()), st.just(StopStep())
+            st.builds(NudgeStep, template=st.none() | words) | st.just(FreshContextStep()), st.just(StopStep())
         )
         | st.tuples(st.builds(AskPersonStep, question=st.none() | words)),
     ),
