@@ -39,9 +39,9 @@ def closed_later(client: C) -> C:
 
 def sqlite_session(session_id: str) -> Any:
     """A session of the OpenAI Agents SDK, closed in the same way: an open connection that is dropped is a warning."""
-    import agents
+    from agents.memory import SQLiteSession
 
-    session = agents.SQLiteSession(session_id)
+    session = SQLiteSession(session_id)
     CLIENTS.callback(session.close)
     return session
 

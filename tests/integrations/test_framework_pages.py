@@ -5,7 +5,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from fault_server import Completion, FaultServer
+from fault_server import Completion, FaultServer, sqlite_session
 
 DOCS = Path(__file__).parents[2] / "docs"
 DONE = '{"gapAnalysis": "", "answered": true}'
@@ -36,6 +36,8 @@ def test_the_code_of_a_page_runs(page, monkeypatch, capsys):
         warnings.simplefilter("ignore")
         for module in NEEDS[page]:
             pytest.importorskip(module)
+    if page == "openai-agents":
+        monkeypatch.setattr("agents.SQLiteSession", sqlite_session)  # it is closed when the test is over
     fences = re.findall(
         r"^~~~python\n(.*?)^~~~$", (DOCS / f"{page}.md").read_text("utf-8"), flags=re.MULTILINE | re.DOTALL
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -48,13 +49,21 @@ def why_not_below(path: Path, base: Path) -> str | None:
 
     A link in the file's own place is replaced, and not followed.
     """
-    try:
-        target, around = _target(path), base.resolve()
-    except (OSError, RuntimeError):  # a circle of links
+    if _is_in_circle(path.parent):
         return "leads nowhere, through symbolic links"
+    target, around = _target(path), base.resolve()
     if target.is_relative_to(around):
         return None
     return f"leads out of the directory below which outputs are written, through a symbolic link ({target.parent})"
+
+
+def _is_in_circle(path: Path) -> bool:
+    """Whether links lead round in a circle there. From Python 3.13 on, `Path.resolve` says nothing of it."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def _why_no_file(path: Path) -> str | None:
