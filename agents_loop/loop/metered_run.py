@@ -15,7 +15,7 @@ from agents_loop.loop.result import LoopResult, MeteredCalls
 from agents_loop.messages import ChatMessage, JsonValue, UsageDetails, sum_usage
 from agents_loop.metering.budget import LoopBudget
 from agents_loop.metering.meter import PHASE, Phase, RunMeter, check, keep_whole
-from agents_loop.metering.spending import LimitReachedError, unknown_price
+from agents_loop.metering.spending import LimitReachedError, tokens_at_least, unknown_price
 from agents_loop.metering.unseen import length
 
 T = TypeVar("T")
@@ -246,14 +246,7 @@ def keep_agent_run(
 def _has_seen(phase: Phase, position: int, usage: UsageDetails) -> bool:
     """Whether what a run used is what was seen, or a part of it: an agent may make some calls unseen, and some not."""
     seen = [call[5] for call in phase.meter.calls[position:]]
-    return _tokens(usage) <= sum(map(_tokens, seen))
-
-
-def _tokens(usage: UsageDetails | None) -> int:
-    """What was reported, if it was only a part."""
-    if usage is None:
-        return 0
-    return max(usage.total_token_count or 0, (usage.input_token_count or 0) + (usage.output_token_count or 0))
+    return (tokens_at_least(usage) or 0) <= sum([tokens_at_least(each) or 0 for each in seen])
 
 
 def keep_reported(phase: Phase, position: int, reported: Sequence[UsageDetails]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -296,23 +296,26 @@ def keep_failed(
 
 def take_back(phase: Phase) -> None:
     """What had begun was no call."""
-    around: Phase | None = phase
-    while around is not None:
-        if around.meter.spending is not None:
-            around.meter.spending.take_back(around.role)
-        around = around.meter.parent
+    for spending, role in _spendings(phase):
+        spending.take_back(role)
 
 
 def keep_whole(
     phase: Phase, usage: UsageDetails | None, seconds: float, characters: Characters | None, model: str | None = None
 ) -> None:
     """Keep a run of an agent, or a verdict, whose calls were not seen one by one, as one call."""
+    for spending, role in _spendings(phase):
+        spending.begin(role)
+    keep(phase, (phase.role, phase.iteration, model, None, None, usage, seconds, None), characters)
+
+
+def _spendings(phase: Phase) -> Iterator[tuple[Spending, Role]]:
+    """What counts the calls of a part of a run: for that run and those around it, and whose call it is to each."""
     around: Phase | None = phase
     while around is not None:
         if around.meter.spending is not None:
-            around.meter.spending.begin(around.role)
+            yield around.meter.spending, around.role
         around = around.meter.parent
-    keep(phase, (phase.role, phase.iteration, model, None, None, usage, seconds, None), characters)
 
 
 def _charge(phase: Phase, spending: Spending, call: Call, characters: Characters | None) -> Exception | None:

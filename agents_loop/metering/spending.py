@@ -278,6 +278,20 @@ def tokens_of(usage: UsageDetails | None) -> tuple[int, int] | None:
     return asked + answered, cached and min(cached, asked)
 
 
+def tokens_at_least(usage: UsageDetails | None) -> int | None:
+    """A call's tokens as far as they were reported; `None` where none were. Some report no total: then it is too low.
+
+    Unlike `tokens_of` it makes do with a part: of input or output alone.
+    """
+    if usage is None:
+        return None
+    parts = [count for count in (usage.input_token_count, usage.output_token_count) if count is not None]
+    known = [sum(parts)] if parts else []
+    if usage.total_token_count is not None:
+        known.append(usage.total_token_count)
+    return max(known, default=None)
+
+
 def has_some(usage: UsageDetails) -> bool:
     """Whether input or output was reported, if not both."""
     return usage.input_token_count is not None or usage.output_token_count is not None

@@ -8,7 +8,8 @@ from typing import Any, Final, cast
 from agents_loop.errors import SessionStateError
 from agents_loop.loop.context import LoopContext
 from agents_loop.loop.result import IterationRecord
-from agents_loop.messages import JsonValue, UsageDetails
+from agents_loop.messages import JsonValue
+from agents_loop.metering.spending import tokens_at_least
 from agents_loop.strategy.history import Attempt, IterationStrategy
 
 _IN_RUN: Final = "_agents_loop.iteration_strategy"
@@ -30,7 +31,7 @@ class Used:
 
     def with_records(self, records: Sequence[IterationRecord]) -> Used:
         """These, and what further iterations used."""
-        reported = [tokens for record in records if (tokens := _tokens(record.usage)) is not None]
+        reported = [tokens for record in records if (tokens := tokens_at_least(record.usage)) is not None]
         return Used(
             self.iterations + len(records),
             self.seconds + sum(record.duration_s for record in records),
@@ -109,14 +110,3 @@ class Remembered:
             "reports": used.reports,
             "tokens": used.tokens,
         }
-
-
-def _tokens(usage: UsageDetails | None) -> int | None:
-    """The tokens of an iteration; `None` where nobody reported any. Some report no total: then it is too low."""
-    if usage is None:
-        return None
-    parts = [count for count in (usage.input_token_count, usage.output_token_count) if count is not None]
-    known = [sum(parts)] if parts else []
-    if usage.total_token_count is not None:
-        known.append(usage.total_token_count)
-    return max(known, default=None)
